@@ -15,6 +15,7 @@ while IFS= read -r file; do
     src/assay/ask/verbs/*/*) verb=${file#src/assay/ask/verbs/} && verb=${verb%%/*} && add "^unit\\.ask/verbs/$verb/|^cli\\.$verb" ;;
     src/assay/*) folder=$(dirname "${file#src/assay/}") && add "^unit\\.$folder/" ;;
     tests/cli/*.test) add "^cli\\.$(basename "$file" .test)\$" ;;
+    catalogue/verbs/* | catalogue/answers/* | catalogue/screens/*) verb=${file##*/} && add "^schema\$|^cli\\.${verb%%[_.]*}" ;;
     catalogue/*) add '^unit\.hardware/|^unit\.model/|^book$' ;;
     docs/* | *.md) add '^docs$|^links$|^python\.docs$' ;;
     python/* | tests/python/*) add '^python\.' ;;

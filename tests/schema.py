@@ -2,7 +2,7 @@
 """schema.py [--path DIR]: validates answers against `assay schema` with an independent validator (python3-jsonschema).
 
 Every answer in tests/golden/, every answer to the requests of tests/golden/requests.txt, every command of tests/cli/
-that asks for JSON, and requests drawn by tests/everyday.sh: no key that is not declared in src/assay/ask/verbs/answers/, no
+that asks for JSON, and requests drawn by tests/everyday.sh: no key that is not declared in catalogue/answers/, no
 promised key missing, and every `arguments` in an answer a valid request. `assay json` gives the same answers, and declared defaults hold.
 """
 import argparse

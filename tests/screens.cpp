@@ -31,7 +31,7 @@ class Draw {
 /// Models that people ask for, by the names that the catalogue has.
 const std::vector<std::string> models{"llama-3-8b",  "llama-3-70b",   "llama-3.1-405b", "mistral-7b",  "mixtral-8x7b",
                                       "qwen2.5-72b", "qwen3-30b-a3b", "gemma-2-27b",    "deepseek-v3", "gpt-oss-120b",
-                                      "gpt-3-175b",  "llama-2-13b",   "gpt2",           "bloom-176b"};
+                                      "gpt-3-175b",  "llama-2-13b",   "pythia-12b",     "bloom-176b"};
 const std::vector<std::string> clusters{"h100-sxm:8",     "h100-sxm:64",   "h100-sxm:512", "a100-sxm-80:16",
                                         "h200-sxm:8",     "b200:64",       "mi300x:8",     "tpu-v5p:4x4x4",
                                         "tpu-v5e:16x16",  "tpu-v6e:8x8",   "trainium2:16", "h100-sxm:1",

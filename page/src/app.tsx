@@ -5,6 +5,7 @@ import { theEngine } from "./engine/ask";
 import { asCommand, asPython } from "./engine/command";
 import type { Answer, Request } from "./engine/ask";
 import { useCatalogue } from "./catalogue";
+import { useDrops } from "./parts/drop";
 import { copy, download, onToast } from "./parts/share";
 import { Tour } from "./parts/tour";
 import { useBinary } from "./text/format";
@@ -81,8 +82,9 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
   const [engine, setEngine] = useState<string>("");
   const [message, setMessage] = useState("");
   const catalogue = useCatalogue();
-  const binary = (place.query.units ?? stored("assay-units")) === "GiB";
+  const binary = (place.query.units ?? stored("assay-units")) !== "GB";
   useBinary(binary);
+  useDrops();
   const theme = place.query.theme ?? document.documentElement.dataset.theme ?? "light";
   useEffect(() => {
     document.documentElement.dataset.theme = theme;

@@ -45,6 +45,9 @@ export function go(place: Place, replace = false): void {
 export const change = (part: Query, replace = false): void =>
   go({ view: current.view, query: { ...current.query, ...part } }, replace);
 export const here = (): Place => current;
+/** What stays from one request to another: theme, units and pins. */
+export const keepLook = (query: Query): Query =>
+  Object.fromEntries(["theme", "units", "pin"].flatMap((key) => (query[key] ? [[key, query[key]]] : [])));
 
 export function usePlace(): Place {
   const [, redraw] = useState(0);

@@ -186,7 +186,7 @@ const tests = {
       await heading(page),
     );
     const facts = await text(page, ".facts");
-    assert.ok(facts.includes(`${written(r.memory.total.value, 1e9)} GB`), facts);
+    assert.ok(facts.includes(`${written(r.memory.total.value, 2 ** 30)} GiB`), facts);
     assert.ok(facts.includes(`${written(r.mfu, 0.01)} %`), facts);
     assert.ok(facts.includes(`$${written(r.cost.value, r.cost.value >= 1e6 ? 1e6 : 1e3)}`), facts);
     assert.equal(await page.locator("section[aria-label=Alternatives] tbody tr").count(), 1 + r.alternatives.length);
@@ -204,7 +204,7 @@ const tests = {
         "assay train llama-3-8b --on h100-sxm:64 --batch 256seq --seq 8192 --tokens 1T",
     );
     await page.click("button[aria-label^='Bytes in']");
-    assert.ok((await text(page, ".facts")).includes(`${written(r.memory.total.value, 2 ** 30)} GiB`));
+    assert.ok((await text(page, ".facts")).includes(`${written(r.memory.total.value, 1e9)} GB`));
     await page.context().close();
   },
   async "a number opens to its sources, and Escape gives the focus back"(base) {
@@ -291,7 +291,7 @@ const tests = {
       written(results.step_time.estimate.value, 1),
     );
     await show(page, "#/plan?model=llama-3-70b&on=h100-sxm:8&batch=64seq&seq=8192");
-    assert.match(await heading(page), /^It does not fit: \d+ GB a chip, and one H100 has 85.9 GB/);
+    assert.match(await heading(page), /^It does not fit: \d+ GiB a chip, and one H100 has 80.0 GiB/);
     await page.waitForSelector(".say.no button:has-text('Apply')");
     await page.context().close();
   },
@@ -458,6 +458,32 @@ const tests = {
       await page.context().close();
     }
     if (has("--update")) writeFileSync("tests/looks.json", JSON.stringify(looks, null, 1) + "\n");
+  },
+  "a file is taken wherever it is dropped, by what is in it": async (base) => {
+    const page = await openPage(base);
+    await page.goto(`${base}#/network`);
+    const drop = async (name, content) => {
+      const data = await page.evaluateHandle(
+        ([name, bytes]) => {
+          const all = new DataTransfer();
+          all.items.add(new File([new Uint8Array(bytes)], name));
+          return all;
+        },
+        [name, [...Buffer.from(content)]],
+      );
+      await page.dispatchEvent("footer", "drop", { dataTransfer: data });
+    };
+    await drop("noise.txt", "hello");
+    await page.waitForFunction(() => /noise.txt is no profile/.test(document.querySelector(".toast").textContent));
+    assert.match(new URL(page.url()).hash, /^#\/network/);
+    await drop("binary", [1, 2, 0, 3]);
+    await page.waitForFunction(() => location.hash.startsWith("#/profile"));
+    await page.waitForFunction(() => /Nothing was priced/.test(document.querySelector("main").textContent));
+    await drop("config.json", '{"base": "llama-3-8b", "num_hidden_layers": 16}');
+    await page.waitForFunction(() => location.hash.startsWith("#/plan") && /num_hidden_layers/.test(location.hash));
+    await drop("run.sh", "#!/bin/sh\ntorchrun pretrain.py");
+    await page.waitForFunction(() => /assay train --from run.sh/.test(document.querySelector(".toast").textContent));
+    await page.context().close();
   },
   "a profile is read where it is dropped": async (base) => {
     const page = await openPage(base);

@@ -155,7 +155,7 @@ TEST(Api, EveryVerbHasASchemaAndUnknownOnesAnError) {
     const Json definitions = Json::parse(found.json)["$defs"];
     EXPECT_TRUE(definitions.contains(std::string(verb.name) + ".request"));
     const Json& results = definitions[std::string(verb.name) + ".answer"]["properties"]["results"];
-    EXPECT_FALSE(results["properties"].empty()) << verb.name << " declares no results in verbs/answers/";
+    EXPECT_FALSE(results["properties"].empty()) << verb.name << " declares no results in catalogue/answers/";
   }
   EXPECT_EQ(schema("trian").status, 2);
 }

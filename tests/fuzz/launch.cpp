@@ -18,7 +18,8 @@ constexpr launch::Relation relations[] = {{"chips", "dp * fsdp * tp * cp * pp"},
 void check_script(std::string_view text, const hardware::Catalogue& catalogue) {
   for (const std::string_view verb : {"train", "serve"}) {
     const auto targets = launch::targets_of(catalogue, verb);
-    const auto found = launch::find_options_in(**targets, text, "fuzz");
+    const auto jobs = launch::jobs_of(catalogue);
+    const auto found = launch::find_options_in({**targets, **jobs, {}, {}}, text, "fuzz");
     if (!found) {
       require(!found.error().what.empty());
       continue;
@@ -34,7 +35,7 @@ const fuzz::Target launch_target("launch", [](std::string_view text) {
   check_script(text, catalogue);
   for (const launch::Style style : {launch::Style::toml, launch::Style::yaml, launch::Style::json})
     if (const auto given = launch::read_document(style, text, "fuzz"); !given) require(!given.error().what.empty());
-  if (text.find('\0') != std::string_view::npos) return;
+  if (text.find_first_of(std::string_view("\0\1\2", 3)) != std::string_view::npos) return;
   const auto words = launch::read_shell("run " + launch::shell_quoted(text), "fuzz");
   require(words && words->commands.size() == 1 && words->commands.front().size() == 2 &&
           words->commands.front()[1] == text);

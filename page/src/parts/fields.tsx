@@ -210,64 +210,67 @@ export function Combo({
         {label}
         {side && <span>{side}</span>}
       </label>
-      <input
-        ref={input}
-        class={`in${problem ? " bad" : ""}`}
-        id={id}
-        role="combobox"
-        aria-expanded={open}
-        aria-controls={`${id}-list`}
-        aria-autocomplete="list"
-        aria-activedescendant={open && active >= 0 ? `${id}-${active}` : undefined}
-        aria-invalid={problem ? true : undefined}
-        aria-describedby={problem ? `${id}-wrong` : undefined}
-        autocomplete="off"
-        spellcheck={false}
-        value={draft ?? shown ?? value}
-        onFocus={(event) => event.currentTarget.select()}
-        onClick={() => !open && setDraft("")}
-        onInput={(event) => {
-          setDraft(event.currentTarget.value);
-          setActive(event.currentTarget.value ? 0 : -1);
-        }}
-        onKeyDown={(event) => {
-          if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-            event.preventDefault();
-            if (!open) setDraft("");
-            else setActive((active + (event.key === "ArrowDown" ? 1 : -1) + found.length) % Math.max(1, found.length));
-          } else if (event.key === "Enter") {
-            event.preventDefault();
-            if (open) take(found[active]?.value ?? draft.trim());
-          } else if (event.key === "Escape" && open) {
-            event.stopPropagation();
-            close();
-          }
-        }}
-      />
-      <ul
-        class="options"
-        id={`${id}-list`}
-        role="listbox"
-        aria-label={typeof label === "string" ? label : "Choices"}
-        hidden={!open || found.length === 0}
-      >
-        {found.map((choice, i) => (
-          <li
-            key={choice.value}
-            id={`${id}-${i}`}
-            role="option"
-            aria-selected={i === active}
-            onMouseDown={(event) => event.preventDefault()}
-            onClick={() => {
-              take(choice.value);
-              input.current?.focus();
-            }}
-          >
-            <span>{choice.name ?? choice.value}</span>
-            {choice.note && <small>{choice.note}</small>}
-          </li>
-        ))}
-      </ul>
+      <div class="around">
+        <input
+          ref={input}
+          class={`in${problem ? " bad" : ""}`}
+          id={id}
+          role="combobox"
+          aria-expanded={open}
+          aria-controls={`${id}-list`}
+          aria-autocomplete="list"
+          aria-activedescendant={open && active >= 0 ? `${id}-${active}` : undefined}
+          aria-invalid={problem ? true : undefined}
+          aria-describedby={problem ? `${id}-wrong` : undefined}
+          autocomplete="off"
+          spellcheck={false}
+          value={draft ?? shown ?? value}
+          onFocus={(event) => event.currentTarget.select()}
+          onClick={() => !open && setDraft("")}
+          onInput={(event) => {
+            setDraft(event.currentTarget.value);
+            setActive(event.currentTarget.value ? 0 : -1);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+              event.preventDefault();
+              if (!open) setDraft("");
+              else
+                setActive((active + (event.key === "ArrowDown" ? 1 : -1) + found.length) % Math.max(1, found.length));
+            } else if (event.key === "Enter") {
+              event.preventDefault();
+              if (open) take(found[active]?.value ?? draft.trim());
+            } else if (event.key === "Escape" && open) {
+              event.stopPropagation();
+              close();
+            }
+          }}
+        />
+        <ul
+          class="options"
+          id={`${id}-list`}
+          role="listbox"
+          aria-label={typeof label === "string" ? label : "Choices"}
+          hidden={!open || found.length === 0}
+        >
+          {found.map((choice, i) => (
+            <li
+              key={choice.value}
+              id={`${id}-${i}`}
+              role="option"
+              aria-selected={i === active}
+              onMouseDown={(event) => event.preventDefault()}
+              onClick={() => {
+                take(choice.value);
+                input.current?.focus();
+              }}
+            >
+              <span>{choice.name ?? choice.value}</span>
+              {choice.note && <small>{choice.note}</small>}
+            </li>
+          ))}
+        </ul>
+      </div>
       {problem ? (
         <Wrong id={`${id}-wrong`} problem={problem} onChange={onChange} />
       ) : (

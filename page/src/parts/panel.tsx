@@ -32,35 +32,14 @@ export function Panel({
   summary,
   children,
   request,
-  drop,
 }: {
   summary: string;
   children: ComponentChildren;
   request: Request | null;
-  drop?: (text: string) => void;
 }): JSX.Element {
   const [open, setOpen] = useState(false);
-  const [over, setOver] = useState(false);
   return (
-    <form
-      class={`ask${open ? " open" : ""}${over ? " over" : ""}`}
-      aria-label="Request"
-      onSubmit={(event) => event.preventDefault()}
-      onDragOver={(event) => {
-        if (!drop) return;
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        if (!drop) return;
-        event.preventDefault();
-        setOver(false);
-        const file = event.dataTransfer?.files[0];
-        if (file) void file.text().then(drop);
-        else drop(event.dataTransfer?.getData("text/plain") ?? "");
-      }}
-    >
+    <form class={`ask${open ? " open" : ""}`} aria-label="Request" onSubmit={(event) => event.preventDefault()}>
       <button type="button" class="ask-sum" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span>{summary}</span>
         <b>{open ? "Done" : "Edit"}</b>

@@ -51,10 +51,12 @@ Toml convert(const toml::node& node) {
   } else if (const auto* boolean = node.as_boolean()) {
     value.kind = Toml::Kind::boolean;
     value.boolean = boolean->get();
+  } else if (const auto* date = node.as_date()) {
+    value.kind = Toml::Kind::date;
+    value.text = fmt::format("{:04}-{:02}-{:02}", date->get().year, date->get().month, date->get().day);
   } else {
     value.kind = Toml::Kind::date;
     std::ostringstream out;
-    if (const auto* date = node.as_date()) out << date->get();
     if (const auto* time = node.as_date_time()) out << time->get();
     if (const auto* time = node.as_time()) out << time->get();
     value.text = out.str();

@@ -151,8 +151,10 @@ double largest_difference(const Array& a, const Array& b) {
   if (a.shape != b.shape) return infinity;
   double largest = 0.0;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
-    const double difference = std::abs(a.values[i] - b.values[i]);
-    if (!(difference <= largest)) largest = std::isnan(difference) ? infinity : difference;
+    const double x = a.values[i], y = b.values[i];
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double difference = std::abs(x - y);
+    largest = std::max(largest, std::isnan(difference) ? infinity : difference);
   }
   return largest;
 }

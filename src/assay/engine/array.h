@@ -44,7 +44,8 @@ Array transposed(const Array& array, std::span<const std::size_t> order);
 /// Adds element by element; the shapes agree.
 void add(Array& sum, const Array& addend);
 
-/// The largest absolute difference between elements; infinite if the shapes differ or a value is not a number.
+/// The largest absolute difference between elements; infinite if the shapes differ or one of two values is not a
+/// number. Two that are both not numbers are equal.
 double largest_difference(const Array& a, const Array& b);
 double largest_magnitude(const Array& array);
 

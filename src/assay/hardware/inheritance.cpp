@@ -50,9 +50,7 @@ Result<Toml> merged(Toml own, std::string_view file, std::string_view folder, co
     return fail(where, fmt::format("the bases form a cycle: {}", join(chain, " -> ")),
                 "a base must not be based on what it is a base of; give your file an id of its own");
   const std::string path = fmt::format("{}{}{}", folder, base, toml_ending);
-  std::vector<std::string> known;
-  for (const auto& [name, text] : catalogue.files(folder)) {
-    known.push_back(file_stem(name));
+  for (const auto& [name, text] : catalogue.files(path)) {
     if (name != path) continue;
     ASSAY_TRY(parsed, parse_toml(text, path));
     ASSAY_TRY(root, merged(std::move(parsed), path, folder, catalogue, left_out, std::move(chain)));
@@ -61,8 +59,10 @@ Result<Toml> merged(Toml own, std::string_view file, std::string_view folder, co
       return std::find(left_out.begin(), left_out.end(), member.first) != left_out.end();
     });
     lay_over(root, std::move(own));
-    return root;
+    return std::move(root);
   }
+  std::vector<std::string> known;
+  for (const auto& [name, text] : catalogue.files(folder)) known.push_back(file_stem(name));
   return fail(where, fmt::format("unknown base {}", in_quotes(base)), suggestion(base, known), Error::Kind::missing);
 }
 
@@ -79,7 +79,7 @@ Result<Toml> with_bases(Toml own, std::string_view file, std::string_view folder
   const bool inherits = own.find("base") != nullptr;
   ASSAY_TRY(root, merged(std::move(own), file, folder, catalogue, left_out, {file_stem(file)}));
   if (inherits && !root.find("id")) root.members.emplace_back("id", Toml::make_text(file_stem(file)));
-  return root;
+  return std::move(root);
 }
 
 }  // namespace assay::hardware

@@ -56,8 +56,7 @@ std::int64_t memory_cells(const StateSpace& s) {
 
 /// Channels of the convolution: keys pass it too, unless they are computed from its result.
 std::int64_t convolved_channels(const StateSpace& s) {
-  const bool keys = s.kind == StateSpace::Kind::mamba2 || s.kind == StateSpace::Kind::gated_delta;
-  return s.inner + (keys ? 2 * s.key_heads * s.key_dim : 0);
+  return s.inner + (facts(s.kind).has(grouped_keys) ? 2 * s.key_heads * s.key_dim : 0);
 }
 
 /// Recurrent FLOP per token: cells of the state, and the convolution.
@@ -231,44 +230,24 @@ Flops attention_flops(const Attention& a, double sequence, MaskCount count) {
 std::int64_t state_cells(const StateSpace& s) {
   if (s.kind == StateSpace::Kind::rwkv4) return 3 * s.inner;  // numerator, denominator and the largest exponent
   // A normaliser has one number per key dimension, and the largest exponent.
-  const std::int64_t normaliser = s.kind == StateSpace::Kind::mlstm ? s.heads * (s.key_dim + 1) : 0;
+  const std::int64_t normaliser = facts(s.kind).has(normalised) ? s.heads * (s.key_dim + 1) : 0;
   return memory_cells(s) + normaliser;
 }
 
 ScanWork scan_work(const StateSpace& s) {
-  switch (s.kind) {
-    case StateSpace::Kind::mamba1:
-      return {6_FLOP, "h = exp(dt A) h + dt B x, then C h: each cell has a decay of its own"};
-    case StateSpace::Kind::gated_delta:
-      return {7_FLOP, "h = a h + b k (v - k h), then q h: reads the state to subtract what it predicts"};
-    case StateSpace::Kind::gated_linear:
-      return {7_FLOP, "a = exp(c r); h = a h + sqrt(1 - a a) i x"};
-    case StateSpace::Kind::gated_convolution:
-      return {Flops(0), "no state"};
-    case StateSpace::Kind::rwkv4:
-      return {23_FLOP, "two averages, scaled by two maxima: 12 for the result, 11 for the state"};
-    case StateSpace::Kind::rwkv5:
-      return {7_FLOP, "x = k v; r (u x + s), added up; s = w s + x"};
-    case StateSpace::Kind::rwkv7:
-      return {9_FLOP, "what is removed, s = w s + k v - that, and r s"};
-    case StateSpace::Kind::mlstm:
-      return {Flops(5.0 * (1.0 + static_cast<double>(s.heads) / static_cast<double>(s.inner))),
-              "s = f s + i k v, and q s; the normaliser counts as one more value"};
-    case StateSpace::Kind::mamba2:
-    case StateSpace::Kind::lightning:
-      break;
-  }
-  return {5_FLOP, "h = a h + k v, then q h: one decay per head"};
+  const Mixer& mixer = facts(s.kind);
+  const double normaliser = static_cast<double>(s.heads) / static_cast<double>(s.inner);
+  return {Flops(mixer.per_cell * (mixer.has(normalised) ? 1.0 + normaliser : 1.0)), mixer.formula};
 }
 
 ScanKernels scan_kernels(const StateSpace& s) {
-  using enum StateSpace::Kind;
+  const Mixer& mixer = facts(s.kind);
   ScanKernels out{scan_work(s).per_cell, static_cast<double>(s.key_dim)};
-  if (s.kind == mamba1 || s.kind == gated_linear || s.kind == rwkv4) return out;
+  if (mixer.has(by_token)) return out;
   out.chunk = static_cast<double>(s.chunk);
-  out.delta = s.kind == gated_delta || s.kind == rwkv7;
+  out.delta = mixer.has(delta_rule);
   // The heads of a group share scores if only decays differ.
-  const std::int64_t sharing = s.kind == mamba2 ? s.key_heads : s.heads;
+  const std::int64_t sharing = s.kind == StateSpace::Kind::mamba2 ? s.key_heads : s.heads;
   out.scores = out.chunk * static_cast<double>(sharing) / static_cast<double>(s.inner);
   return out;
 }

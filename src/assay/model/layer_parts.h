@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "assay/model/mixers.h"
 #include "assay/model/transformer.h"
 
 namespace assay::model {
@@ -18,15 +19,10 @@ inline bool has_aside(const LayerStack& stack) {
 }
 
 /// Whether each channel of a mixer is independent, as its own head: no group of channels must stay together.
-inline bool has_free_channels(const StateSpace& s) {
-  return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution ||
-         s.kind == StateSpace::Kind::rwkv4;
-}
+inline bool has_free_channels(const StateSpace& s) { return facts(s.kind).has(free_channels); }
 
 /// Whether a mixer reads each token mixed with the one before it.
-inline bool is_shifted(const StateSpace& s) {
-  return s.kind == StateSpace::Kind::rwkv4 || s.kind == StateSpace::Kind::rwkv5 || s.kind == StateSpace::Kind::rwkv7;
-}
+inline bool is_shifted(const StateSpace& s) { return facts(s.kind).has(shifted_input); }
 
 /// The width of the layers' token inputs: the same for all layers, or 0 for none.
 std::int64_t token_input_width(const LayerStack& stack);

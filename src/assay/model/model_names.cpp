@@ -1,5 +1,7 @@
 #include "assay/model/model_names.h"
 
+#include <vector>
+
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
@@ -45,6 +47,37 @@ std::optional<std::string> ModelNames::find(std::string_view name) const {
     }
   if (found == ids_.end()) return std::nullopt;
   return found->second;
+}
+
+std::optional<std::string> ModelNames::find_within(std::string_view text) const {
+  std::string plain(text);
+  for (std::size_t at = plain.find("--"); at != std::string::npos; at = plain.find("--")) plain.replace(at, 2, "/");
+  const std::vector<std::string> parts = split(plain, '/');
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    std::vector<std::string> words;
+    for (const char c : *part)
+      if (words.empty() || c == '-' || c == '_' || c == ' ')
+        words.emplace_back(words.empty() ? std::string(1, c) : "");
+      else
+        words.back() += c;
+    const auto digits = [](const std::string& word) {
+      return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    };
+    for (std::size_t count = words.size(); count > 0; --count)
+      for (std::size_t first = 0; first + count <= words.size(); ++first) {
+        std::string name;  // llama3_1_405b: a version whose point is a dash
+        for (std::size_t i = first; i < first + count; ++i) {
+          const bool point = i > first && digits(words[i]) && !words[i - 1].empty() &&
+                             digits(words[i - 1].substr(words[i - 1].size() - 1)) && i + 1 < first + count;
+          name += (i == first ? "" : point ? "." : "-") + words[i];
+        }
+        std::string dashes = words[first];
+        for (std::size_t i = first + 1; i < first + count; ++i) dashes += "-" + words[i];
+        for (const std::string& one : {dashes, name})
+          if (const auto found = find(one); found && one.find_first_of("0123456789") != std::string::npos) return found;
+      }
+  }
+  return std::nullopt;
 }
 
 }  // namespace assay::model

@@ -20,6 +20,9 @@ class ModelNames {
   /// The id of the model with that name. Ignores case, spaces, dashes and underscores
   /// except between digits, and an "-Instruct" or "-hf" at the end: "LLAMA3_70B".
   std::optional<std::string> find(std::string_view name) const;
+  /// The longest name within a path or a name with more words, e.g. of a fine-tuned or quantised copy:
+  /// "/models/Llama-3.3-70B-Instruct-FP8". Words in the middle of a name never count as more.
+  std::optional<std::string> find_within(std::string_view text) const;
 
  private:
   void add(std::string_view name, const std::string& id);

@@ -1,6 +1,7 @@
 // The weights of state spaces and linear attention.
 #include <utility>
 
+#include "assay/model/mixers.h"
 #include "assay/model/weight_list.h"
 
 namespace assay::model {
@@ -185,39 +186,12 @@ void add_mlstm(const WeightList& list, const StateSpace& s, std::int64_t width) 
 }  // namespace
 
 void add_state_space(std::vector<Weight>& out, const StateSpace& s, std::int64_t width) {
+  static constexpr void (*by_kind[])(const WeightList&, const StateSpace&, std::int64_t) = {
+      &add_mamba1,       &add_mamba2, &add_gated_delta, &add_lightning, &add_gated_convolution,
+      &add_gated_linear, &add_rwkv4,  &add_rwkv5,       &add_rwkv7,     &add_mlstm};
+  static_assert(std::size(by_kind) == std::size(mixers));
   const WeightList list(out, Part::state_space);
-  switch (s.kind) {
-    case StateSpace::Kind::mamba1:
-      add_mamba1(list, s, width);
-      break;
-    case StateSpace::Kind::mamba2:
-      add_mamba2(list, s, width);
-      break;
-    case StateSpace::Kind::gated_delta:
-      add_gated_delta(list, s, width);
-      break;
-    case StateSpace::Kind::lightning:
-      add_lightning(list, s, width);
-      break;
-    case StateSpace::Kind::gated_convolution:
-      add_gated_convolution(list, s, width);
-      break;
-    case StateSpace::Kind::gated_linear:
-      add_gated_linear(list, s, width);
-      break;
-    case StateSpace::Kind::rwkv4:
-      add_rwkv4(list, s, width);
-      break;
-    case StateSpace::Kind::rwkv5:
-      add_rwkv5(list, s, width);
-      break;
-    case StateSpace::Kind::rwkv7:
-      add_rwkv7(list, s, width);
-      break;
-    case StateSpace::Kind::mlstm:
-      add_mlstm(list, s, width);
-      break;
-  }
+  by_kind[static_cast<std::size_t>(s.kind)](list, s, width);
   list.matrix("W_so", {{inner, s.inner}, {d_model, width}});
   list.vector(s.projection_bias, "b_so", {{d_model, width}});
 }

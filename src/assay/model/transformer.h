@@ -212,6 +212,7 @@ struct Transformer {
   std::int64_t d_model = 1, vocabulary = 1;
   std::int64_t max_context = 0;        ///< tokens it was designed for; 0: unknown
   std::int64_t learned_positions = 0;  ///< rows of a learned position table
+  double rotary_base = 0;              ///< of the wavelengths of rotary positions; 0: unknown
   std::int64_t token_types = 0;        ///< rows of a segment table
   std::int64_t embedding_width = 0;    ///< if it differs from d_model and is projected; 0: d_model
   /// Positions, segments and the norm of the embedding also have its width; the projection after them has a bias, and

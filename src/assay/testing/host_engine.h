@@ -410,10 +410,10 @@ class HostEngine {
   }
 
   void update(const AssayCudaTask& t) {
-    const Shape shape = t.flags & assay_cuda_decays ? Shape{1, t.sizes[0]} : Shape{t.sizes[0]};
+    const Shape shape{t.sizes[0]};
     const Array gradient = numbers(t.in[0], shape);
     Array weight = numbers(t.in[2], shape), first = numbers(t.in[3], shape), second = numbers(t.in[4], shape);
-    engine::adam_step(adam_, steps_, gradient, weight, first, second);
+    engine::adam_step(adam_, steps_, t.flags & assay_cuda_decays, gradient, weight, first, second);
     for (double value : gradient.values) squares_ += t.number * value * value;
     put(t.in[1], weight);
     put(t.in[2], weight);

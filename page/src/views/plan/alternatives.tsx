@@ -8,9 +8,8 @@ import { Between, Num, Plan, Tag } from "../../parts/basics";
 import type { Verdict } from "../../parts/basics";
 import { Scroll } from "../../parts/scroll";
 import { bytes, percent, quantity, si, signed, thin, time, usd } from "../../text/format";
-import { change, go, write } from "../../url";
+import { change, go, keepLook, write } from "../../url";
 import type { Query } from "../../url";
-import { keepLook } from "./request";
 
 const most = 4;
 /** Pinned plans are requests in the address, so that a link compares the same plans elsewhere. */
@@ -271,6 +270,10 @@ export function CompareCard({ query }: { query: Query }): JSX.Element | null {
     { name: "Cost", cell: (r) => (r.cost ? usd(v(r.cost)) : "–"), number: (r) => v(r.cost) },
     { name: "Energy", cell: (r) => (r.energy ? quantity(v(r.energy), "J", 3) : "–"), number: (r) => v(r.energy) },
   ];
+  const said = rows.filter(
+    (row) =>
+      plans.some((plan) => !plan.results) || plans.some((plan) => plan.results && row.cell(plan.results) !== "–"),
+  );
   return (
     <Card
       title="Compare"
@@ -284,7 +287,7 @@ export function CompareCard({ query }: { query: Query }): JSX.Element | null {
       <Scroll>
         <table class="rows compare">
           <tbody>
-            {rows.map((row) => (
+            {said.map((row) => (
               <tr key={row.name}>
                 <th scope="row">{row.name}</th>
                 {plans.map((plan, i) => {
@@ -312,21 +315,23 @@ export function CompareCard({ query }: { query: Query }): JSX.Element | null {
                 <span class="sr">Actions</span>
               </th>
               {plans.map((plan) => (
-                <td key={plan.pin} class="row">
-                  <button
-                    type="button"
-                    class="btn"
-                    onClick={() => go({ view: "plan", query: { ...keepLook(query), ...asQuery(plan.args) } })}
-                  >
-                    Open
-                  </button>
-                  <button
-                    type="button"
-                    class="btn quiet"
-                    onClick={() => change({ pin: pins.filter((one) => one !== plan.pin).join("|") }, true)}
-                  >
-                    Unpin
-                  </button>
+                <td key={plan.pin}>
+                  <div class="row">
+                    <button
+                      type="button"
+                      class="btn"
+                      onClick={() => go({ view: "plan", query: { ...keepLook(query), ...asQuery(plan.args) } })}
+                    >
+                      Open
+                    </button>
+                    <button
+                      type="button"
+                      class="btn quiet"
+                      onClick={() => change({ pin: pins.filter((one) => one !== plan.pin).join("|") }, true)}
+                    >
+                      Unpin
+                    </button>
+                  </div>
                 </td>
               ))}
             </tr>

@@ -57,8 +57,7 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
   };
   const fits = results.memory.verdict === "fits";
   if (!args.compute) list.push(["Products in fp8", { compute: "fp8" }]);
-  if (!args.software && !fits) list.push(["Plans of any software", { software: "any" }]);
-  else if (!args.software && results.open_space) list.push(["Plans of any software", { software: "any" }]);
+  if (!args.software) list.push(["Plans of any software", { software: "any" }]);
   const batch = String(args.batch ?? "");
   const double = resize(batch, 2);
   const half = resize(batch, 0.5);
@@ -73,15 +72,29 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
   return list;
 }
 
+/** The best first. What is recommended is known when all were tried. */
+export interface Changes {
+  list: readonly Change[];
+  tried: number;
+  done: boolean;
+}
+const none: Changes = { list: [], tried: 0, done: false };
+
 /** Asks one change after the other, behind the answer itself; a new answer starts over. */
-export function useChanges(request: Request<"train">, answer: Answer<"train"> | undefined): Change[] {
-  const [list, set] = useState<Change[]>([]);
+export function useChanges(request: Request<"train">, answer: Answer<"train"> | undefined): Changes {
+  const [changes, set] = useState<Changes>(none);
   useEffect(() => {
-    set([]);
+    set(none);
     if (!answer) return;
     const abort = new AbortController();
     const run = async (): Promise<void> => {
       const base = answer.results;
+      const add = (tried: number, found: readonly Change[]): void =>
+        set((before) => ({
+          list: [...before.list, ...found].sort((a, b) => b.gain - a.gain),
+          tried: before.tried + tried,
+          done: false,
+        }));
       const improved = await ask(withArguments(request, { improve: true }), abort.signal);
       if (!refused(improved)) {
         const found = (improved.results.changes ?? []).map((one): Change => ({
@@ -100,15 +113,19 @@ export function useChanges(request: Request<"train">, answer: Answer<"train"> | 
           verdict: one.memory?.verdict ?? "fits",
           why: one.why,
         }));
-        set((before) => [...before, ...found]);
+        add(found.length, found);
       }
       for (const [name, args] of tries(request, base)) {
         const reply = await ask(withArguments(request, args), abort.signal);
-        if (refused(reply) || !reply.results.step_time) continue;
+        if (refused(reply) || !reply.results.step_time) {
+          add(1, []);
+          continue;
+        }
         const one = fromAnswer(name, args, reply.results, base);
-        set((before) => [...before, one]);
+        add(1, [one]);
         if (base.memory.verdict !== "fits" && one.verdict === "fits" && name.endsWith("chips")) break;
       }
+      set((before) => ({ ...before, done: true }));
     };
     const timer = window.setTimeout(() => void run().catch(() => undefined), 250);
     return () => {
@@ -116,19 +133,19 @@ export function useChanges(request: Request<"train">, answer: Answer<"train"> | 
       window.clearTimeout(timer);
     };
   }, [answer]);
-  return [...list].sort((a, b) => b.gain - a.gain);
+  return changes;
 }
 
 export const apply = (one: Change): void => goTo({ ...one.query, open: "" });
 
-export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
+export function ChangesCard({ changes: { list: changes, tried, done } }: { changes: Changes }): JSX.Element {
   const most = Math.max(0.01, ...changes.map((one) => one.gain));
   const least = Math.min(-0.001, ...changes.map((one) => one.gain));
   const memory = changes.every((one) => one.verdict === "fits") ? "n hide-s" : "n";
   return (
     <Card
       title="What would change it"
-      note="one change at a time, the rest searched again; tokens/s of a chip"
+      note={`${done ? `${tried} tried` : "trying"}, one at a time, the rest searched again; tokens/s of a chip`}
       table={() => [
         ["change", "flags", "step_s", "gain", "memory_bytes", "verdict"],
         ...changes.map((one) => [one.name, one.flags, one.step, one.gain, one.memory, one.verdict]),

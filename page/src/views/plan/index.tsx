@@ -9,16 +9,16 @@ import { Between, Callout, Extrapolates, Fact, Num, Plan, verdictWord } from "..
 import type { Node } from "../../parts/basics";
 import { Derived } from "../../parts/derivation";
 import { bytes, int, percent, quantity, sentence, si, sig, signed, time } from "../../text/format";
-import { change } from "../../url";
+import { change, keepLook } from "../../url";
 import type { Place, Query } from "../../url";
 import { Strip } from "../bars";
 import { limitName, limitWords } from "../words";
 import { AlternativesCard, CompareCard, strategyText } from "./alternatives";
 import { ChangesCard, apply, useChanges } from "./changes";
-import type { Change } from "./changes";
+import type { Changes } from "./changes";
 import { Details } from "../details";
 import { MemoryCard } from "./memory";
-import { PlanRequest, defaults, keepLook } from "./request";
+import { PlanRequest, defaults } from "./request";
 import { SizesCard } from "./sizes";
 import { LimitsCard, TimeCard } from "./time";
 import { TimelineCard } from "./timeline";
@@ -109,7 +109,7 @@ function PlanAnswer({
   );
 }
 
-function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Change[] }): JSX.Element {
+function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Changes }): JSX.Element {
   const r = answer.results;
   const { memory, step_time: step } = r;
   const verdict = memory.verdict;
@@ -120,8 +120,9 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
   const spread = (x: number): { low: number; high: number } | undefined =>
     interval ? { low: (x * v(interval.low)) / estimate, high: (x * v(interval.high)) / estimate } : undefined;
   const cost = r.cost ? spread(v(r.cost)) : undefined;
-  const roomy = changes.find((one) => one.verdict === "fits");
-  const better = changes.find((one) => one.gain > 0.004 && one.verdict === "fits");
+  const tried = changes.done ? changes.list : [];
+  const roomy = tried.find((one) => one.verdict === "fits");
+  const better = tried.find((one) => one.gain > 0.004 && one.verdict === "fits");
   const best = verdict === "fits" ? better : roomy;
   const over = v(memory.total) - v(memory.capacity);
   const stepNum = <Num of="step time">{time(estimate)}</Num>;
@@ -173,7 +174,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
             </b>{" "}
             {roomy
               ? `${roomy.name}: ${bytes(roomy.memory)} a chip and ${time(roomy.step)} per step.`
-              : changes.length
+              : changes.done
                 ? "None of the changes below fits."
                 : ""}
           </p>
@@ -217,7 +218,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
             </p>
           )}
         </Fact>
-        <Fact question="What should I change?" big={best ? best.name : changes.length ? "Nothing nearby" : "…"}>
+        <Fact question="What should I change?" big={best ? best.name : changes.done ? "Nothing nearby" : "…"}>
           {best ? (
             <>
               <p>
@@ -230,7 +231,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
               </p>
             </>
           ) : (
-            changes.length > 0 && <p>No change that was tried is faster and fits</p>
+            <p>{changes.done ? `None of ${int(changes.tried)} changes is faster and fits` : "Trying changes"}</p>
           )}
         </Fact>
         {verdict !== "no" && (

@@ -6,9 +6,8 @@ import { options } from "../../engine/schema";
 import { TextField } from "../../parts/fields";
 import { ClusterFields, ModelField, isConfig } from "../../parts/model";
 import { Examples, OptionGroups, Panel, problemAt } from "../../parts/panel";
-import { toast } from "../../parts/share";
-import { bytes } from "../../text/format";
-import { change, go, here } from "../../url";
+import { takeConfig, takeModel } from "../../parts/drop";
+import { change, go, keepLook } from "../../url";
 import type { Query } from "../../url";
 
 export const defaults: Query = { model: "llama-3-70b", on: "b200:512", batch: "1024seq", seq: "8192", tokens: "15T" };
@@ -51,21 +50,6 @@ const groups: readonly [string, readonly string[]][] = [
 ];
 const grouped = groups.flatMap(([, names]) => names);
 
-const longest = 200_000;
-function takeConfig(text: string): void {
-  if (text.length > longest) {
-    toast(`A config.json is shorter than ${bytes(longest)}; this has ${bytes(text.length)}`);
-    return;
-  }
-  let compact = text.trim();
-  try {
-    compact = JSON.stringify(JSON.parse(compact));
-  } catch {
-    // the engine says what is wrong with it
-  }
-  change({ ...filled(here().query, defaults), model: compact, open: "" });
-}
-
 function Paste(): JSX.Element {
   const [text, setText] = useState("");
   return (
@@ -81,7 +65,7 @@ function Paste(): JSX.Element {
           onInput={(event) => setText(event.currentTarget.value)}
         />
         <div class="row">
-          <button type="button" class="btn" disabled={!text.trim()} onClick={() => takeConfig(text)}>
+          <button type="button" class="btn" disabled={!text.trim()} onClick={() => takeModel(text)}>
             Use it
           </button>
           <label class="btn quiet file">
@@ -92,7 +76,7 @@ function Paste(): JSX.Element {
               class="sr"
               onChange={(event) => {
                 const file = event.currentTarget.files?.[0];
-                if (file) void file.text().then(takeConfig);
+                if (file) void takeConfig(file);
               }}
             />
           </label>
@@ -120,13 +104,12 @@ export function PlanRequest({
   return (
     <Panel
       request={request}
-      drop={takeConfig}
       summary={`${isConfig(model) ? "config.json" : model} · ${on} · ${at.batch} × ${at.seq}${at.tokens ? ` · ${at.tokens}` : ""}`}
     >
       <ModelField
         model={model}
         refusal={refusal}
-        onChange={(value) => (isConfig(value) ? takeConfig(value) : set({ model: value }))}
+        onChange={(value) => (isConfig(value) ? takeModel(value) : set({ model: value }))}
       />
       <Paste />
       <ClusterFields on={on} refusal={refusal} onChange={(value) => set({ on: value })} />
@@ -204,5 +187,3 @@ export function PlanRequest({
     </Panel>
   );
 }
-export const keepLook = (query: Query): Query =>
-  Object.fromEntries(["theme", "units", "pin"].flatMap((key) => (query[key] ? [[key, query[key]]] : [])));

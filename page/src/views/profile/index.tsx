@@ -9,6 +9,7 @@ import type { ProfileResults } from "../../engine/schema";
 import { AnswerFrame, Head } from "../../parts/answer";
 import { Callout, Fact, Track } from "../../parts/basics";
 import { Card } from "../../parts/card";
+import { setFiles, useFiles } from "../../parts/drop";
 import { Scroll } from "../../parts/scroll";
 import { capital, int, percent, quantity, sentence, time } from "../../text/format";
 import { change } from "../../url";
@@ -50,7 +51,7 @@ function useProfile(
 }
 
 export function ProfileView({ place, share }: { place: Place; share: (shared: Shared) => void }): JSX.Element {
-  const [files, setFiles] = useState<readonly File[]>([]);
+  const files = useFiles();
   const on = place.query.on ?? "";
   const against = place.query.against ?? "";
   const { asked, request } = useProfile(files, on, against);
@@ -77,25 +78,11 @@ export function ProfileView({ place, share }: { place: Place; share: (shared: Sh
 
 function Drop({ files, take }: { files: readonly File[]; take: (files: readonly File[]) => void }): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
-  const [over, setOver] = useState(false);
   const chosen = (list: FileList | null | undefined): void => {
     if (list && list.length > 0) take([...list]);
   };
   return (
-    <section
-      class={`card drop${over ? " over" : ""}`}
-      aria-label="The profile"
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        chosen(event.dataTransfer?.files);
-      }}
-    >
+    <section class="card drop" aria-label="The profile">
       <div>
         <h2>{files.length > 0 ? files.map((file) => file.name).join(", ") : "Where did the time of a real run go?"}</h2>
         <p class="muted">

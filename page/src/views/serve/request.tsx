@@ -104,7 +104,6 @@ export function ServeRequest({
   return (
     <Panel
       request={request}
-      drop={(text) => set({ model: text.trim() })}
       summary={`${at.model?.startsWith("{") ? "config.json" : at.model} · ${at.on} · ${at.prompt} + ${at.output} tokens`}
     >
       <ModelField model={at.model ?? ""} refusal={refusal} onChange={(model) => set({ model })} />

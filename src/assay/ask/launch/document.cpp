@@ -16,52 +16,12 @@ std::string joined(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-std::string scalar_of(const Toml& node) {
-  switch (node.kind) {
-    case Toml::Kind::integer:
-      return std::to_string(node.integer);
-    case Toml::Kind::number:
-      return exact_number(node.number);
-    case Toml::Kind::boolean:
-      return node.boolean ? "true" : "false";
-    default:
-      return node.text;
-  }
-}
-
-void flatten(const Toml& node, const std::string& name, std::vector<Given>& out) {
-  if (node.kind == Toml::Kind::table) {
-    for (const auto& [key, member] : node.members) flatten(member, joined(name, key), out);
-  } else if (node.kind == Toml::Kind::array) {
-    std::vector<std::string> items;
-    for (const Toml& item : node.items) items.push_back(scalar_of(item));
-    out.push_back({name, join(items, ","), false});
-  } else {
-    out.push_back({name, scalar_of(node), false});
-  }
-}
-
-std::string scalar_of(const model::Json& node) {
-  switch (node.kind) {
-    case model::Json::Kind::null:
-      return "null";
-    case model::Json::Kind::boolean:
-      return node.boolean ? "true" : "false";
-    case model::Json::Kind::integer:
-      return std::to_string(node.integer);
-    case model::Json::Kind::number:
-      return exact_number(node.number);
-    default:
-      return node.text;
-  }
-}
-
 void flatten(const model::Json& node, const std::string& name, std::vector<Given>& out) {
   if (node.kind == model::Json::Kind::object) {
     for (const auto& [key, member] : node.members) flatten(member, joined(name, key), out);
   } else if (node.kind == model::Json::Kind::list) {
     std::vector<std::string> items;
-    for (const model::Json& item : node.items) items.push_back(scalar_of(item));
+    for (const model::Json& item : node.items) items.push_back(item.members.empty() ? scalar_of(item) : "...");
     out.push_back({name, join(items, ","), false});
   } else {
     out.push_back({name, scalar_of(node), false});
@@ -70,6 +30,11 @@ void flatten(const model::Json& node, const std::string& name, std::vector<Given
 
 /// As TOML, YAML and JSON all write it.
 std::string value_text(const Line& line) {
+  if (line.is_list) {
+    std::vector<std::string> items;
+    for (const std::string& item : split(line.value, ',')) items.push_back(value_text({"", item, ""}));
+    return fmt::format("[{}]", join(items, ", "));
+  }
   if (!line.is_text &&
       (line.value == "true" || line.value == "false" || line.value == "null" || parse_number(line.value)))
     return line.value;
@@ -142,17 +107,44 @@ void write_nested(Style style, const std::vector<Line>& lines, const std::string
 
 }  // namespace
 
-Result<std::vector<Given>> read_document(Style style, std::string_view text, std::string_view file) {
+std::string scalar_of(const model::Json& node) {
+  switch (node.kind) {
+    case model::Json::Kind::null:
+      return "null";
+    case model::Json::Kind::boolean:
+      return node.boolean ? "true" : "false";
+    case model::Json::Kind::integer:
+      return std::to_string(node.integer);
+    case model::Json::Kind::number:
+      return exact_number(node.number);
+    default:
+      return node.text;
+  }
+}
+
+std::vector<Given> flat(const model::Json& tree) {
   std::vector<Given> out;
+  flatten(tree, "", out);
+  return out;
+}
+
+Result<std::vector<model::Json>> read_trees(Style style, std::string_view text, std::string_view file) {
+  if (style == Style::yaml) return read_yaml(text, file);
+  std::vector<model::Json> out;
   if (style == Style::toml) {
     ASSAY_TRY(root, parse_toml(text, file));
-    flatten(root, "", out);
-  } else if (style == Style::json) {
-    ASSAY_TRY(root, model::parse_json(text, file));
-    flatten(root, "", out);
+    out.push_back(model::json_of(root));
   } else {
-    return read_yaml(text, file);
+    ASSAY_TRY(root, model::parse_json(text, file));
+    out.push_back(std::move(root));
   }
+  return out;
+}
+
+Result<std::vector<Given>> read_document(Style style, std::string_view text, std::string_view file) {
+  ASSAY_TRY(trees, read_trees(style, text, file));
+  std::vector<Given> out;
+  for (const model::Json& tree : trees) flatten(tree, "", out);
   return out;
 }
 

@@ -8,14 +8,7 @@
 #include "assay/base/text.h"
 
 namespace assay::launch {
-namespace {
 
-std::optional<double> number_of(const Settings& plan, std::string_view field) {
-  const auto found = plan.find(field);
-  return found == plan.end() ? std::nullopt : parse_number(found->second);
-}
-
-/// A reason with the values of the fields that it names.
 std::string filled(std::string text, const Settings& plan) {
   for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
     const std::size_t close = text.find('}', open);
@@ -29,6 +22,13 @@ std::string filled(std::string text, const Settings& plan) {
     open += value.size() == 0 ? 0 : value.size() - 1;
   }
   return text;
+}
+
+namespace {
+
+std::optional<double> number_of(const Settings& plan, std::string_view field) {
+  const auto found = plan.find(field);
+  return found == plan.end() ? std::nullopt : parse_number(found->second);
 }
 
 /// Whether a list is another one with some items left out.
@@ -54,7 +54,7 @@ std::optional<double> value_of(const Product& product, const Settings& plan) {
   return value;
 }
 
-constexpr std::string_view within_word = "within ", equal_word = "= ";
+constexpr std::string_view within_word = "within ", equal_word = "= ", not_word = "not ";
 
 bool holds(std::string_view condition, std::string_view value, const Settings& plan) {
   if (condition.starts_with(equal_word)) {
@@ -66,6 +66,7 @@ bool holds(std::string_view condition, std::string_view value, const Settings& p
     const auto limit = parse_number(condition.substr(1)), number = parse_number(value);
     return limit && number && *number > *limit;
   }
+  if (condition.starts_with(not_word)) return condition.substr(not_word.size()) != value;
   if (condition.starts_with(within_word)) return is_within(value, condition.substr(within_word.size()));
   return condition == value;
 }
@@ -100,7 +101,7 @@ Pairs changes_for(const Case& one, const Settings& plan) {
 
 /// A field as people give it: an option, or a fact that no option changes.
 std::string field_text(std::string_view field) {
-  constexpr std::string_view facts[] = {"adapters", "layers", "model", "network", "nodes", "shape"};
+  constexpr std::string_view facts[] = {"adapters", "layers", "model", "network", "nodes"};
   const bool fact = std::find(std::begin(facts), std::end(facts), field) != std::end(facts);
   return fmt::format("{}{}", fact ? "" : "--", field);
 }
@@ -115,6 +116,7 @@ std::string condition_text(const std::pair<std::string, std::string>& condition)
 
 /// What an option says of a plan; nothing where the plan leaves it open.
 std::optional<std::string> value_of(const Option& option, const Settings& plan) {
+  if (!option.pattern.empty()) return filled(option.pattern, plan);
   if (!option.field.empty()) {
     const auto found = plan.find(option.field);
     return found == plan.end() ? std::nullopt : std::optional(found->second);
@@ -296,7 +298,10 @@ Result<void> name_unused(const Target& target, std::span<const Given> given, con
       continue;
     }
     const std::vector<std::string> near = nearest(one.name, target.known), used = used_names(target);
-    if (!one.launcher && !near.empty() && std::find(used.begin(), used.end(), near.front()) != used.end())
+    // A slip of the pen, not a longer name of something else.
+    const bool slip = !near.empty() && std::max(near.front().size(), one.name.size()) <=
+                                           std::min(near.front().size(), one.name.size()) + 2;
+    if (!one.launcher && slip && std::find(used.begin(), used.end(), near.front()) != used.end())
       return fail("--from", fmt::format("{} has no option {}", target.name, one.name),
                   fmt::format("did you mean {}?", near.front()));
     if (one.launcher) {
@@ -310,9 +315,31 @@ Result<void> name_unused(const Target& target, std::span<const Given> given, con
   return {};
 }
 
+/// What sets the model apart and the program cannot run.
+std::optional<Refusal> refusal_of_model(const Target& target, const Settings& plan) {
+  const auto traits = plan.find("traits");
+  if (!target.runs || traits == plan.end()) return std::nullopt;
+  std::vector<std::string> missing;
+  for (const std::string& trait : split(traits->second, ','))
+    if (!trait.empty() && std::find(target.runs->begin(), target.runs->end(), trait) == target.runs->end())
+      missing.push_back(trait);
+  if (missing.empty()) return std::nullopt;
+  const auto words = [](std::string list) {
+    std::replace(list.begin(), list.end(), '-', ' ');
+    return list;
+  };
+  const auto model = plan.find("model");
+  return Refusal{fmt::format("{} {} has no option for what {} has: {}", target.name, target.version,
+                             model == plan.end() ? "the model" : model->second, words(join(missing, ", "))),
+                 fmt::format("beyond plain layers it can run {}; leave --emit out for the prediction alone",
+                             words(join(*target.runs, ", "))),
+                 {}};
+}
+
 }  // namespace
 
 std::optional<Refusal> refusal_of(const Target& target, const Settings& plan) {
+  if (auto refused = refusal_of_model(target, plan)) return refused;
   for (const Choice& choice : target.choices) {
     std::vector<const Case*> cases;
     for (const Case& one : choice.cases) cases.push_back(&one);
@@ -330,7 +357,8 @@ std::optional<Refusal> refusal_of(const Target& target, const Settings& plan) {
     }
     Refusal out{fmt::format("{} {} cannot run {}", target.name, target.version, join(asked, " ")),
                 fmt::format("the nearest that it can run: {}", join(change, " ")),
-                {}};
+                {},
+                choice.about};
     for (const Case* one : cases)
       if (auto changes = changes_for(*one, plan); !changes.empty()) out.changes.push_back(std::move(changes));
     return out;
@@ -349,10 +377,15 @@ Result<std::vector<Line>> lines_of(const Target& target, const Settings& plan) {
   std::vector<Line> lines;
   for (const Option& option : target.options) {
     if (option.read_only || !hold(option.when, plan)) continue;
+    if (!option.unless.empty() && hold(option.unless, plan)) continue;
     const auto value = value_of(option, plan);
     if (value && (option.first || *value != option.standard))
-      lines.push_back(
-          {option.name, *value, filled(option.reason, plan), !option.field.empty(), option.launcher, option.first});
+      lines.push_back({.name = option.name,
+                       .value = *value,
+                       .reason = filled(option.reason, plan),
+                       .is_text = !option.field.empty() || !option.pattern.empty(),
+                       .launcher = option.launcher,
+                       .first = option.first});
   }
   for (const Choice& choice : target.choices) {
     const auto found =
@@ -366,11 +399,60 @@ Result<std::vector<Line>> lines_of(const Target& target, const Settings& plan) {
       if (again || value == "*" || (value == standard && !target.explicit_)) continue;
       const auto about = plan.find(choice.about);
       const std::string what = about == plan.end() ? choice.about : fmt::format("{} {}", choice.about, about->second);
-      lines.push_back({name, value, found->reason.empty() ? what : filled(found->reason, plan)});
+      lines.push_back(
+          {.name = name, .value = value, .reason = found->reason.empty() ? what : filled(found->reason, plan)});
     }
   }
-  for (const Constant& constant : target.constants) lines.push_back({constant.name, constant.value, constant.reason});
+  for (const Constant& constant : target.constants)
+    if (hold(constant.when, plan))
+      lines.push_back({.name = constant.name,
+                       .value = constant.value,
+                       .reason = constant.reason,
+                       .environment = constant.environment});
+  for (Line& line : lines)
+    line.is_list = std::find(target.lists.begin(), target.lists.end(), line.name) != target.lists.end();
   return lines;
+}
+
+Result<void> check_accepted(const Target& target, const Settings& plan, std::span<const Line> lines) {
+  const std::string where = "--emit " + target.id;
+  for (const Line& line : lines)
+    if (!line.first && !line.environment && !target.knows(line.name))
+      return fail(where, fmt::format("{} {} has no option {}", target.name, target.version, line.name),
+                  suggestion(line.name, target.known));
+  for (const Required& one : target.required) {
+    if (!hold(one.when, plan)) continue;
+    const auto said = std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.name == one.name; });
+    if (said == lines.end() || (!one.value.empty() && said->value != one.value))
+      return fail(where, fmt::format("{} {} needs {} {}", target.name, target.version, one.name, one.value),
+                  "leave --emit out for the prediction alone");
+  }
+  return {};
+}
+
+std::optional<std::string> layer_places(const Settings& plan) {
+  const auto split = plan.find("split");
+  const auto layers = number_of(plan, "layers");
+  if (split == plan.end() || !layers) return std::nullopt;
+  const double ends = split->second == "ends"                                   ? 2.0
+                      : split->second == "embedding" || split->second == "loss" ? 1.0
+                                                                                : 0.0;
+  return exact_number(*layers + ends);
+}
+
+std::string rendezvous_of(const Target& target, const Settings& plan) {
+  const auto nodes = plan.find(plan.find("server_nodes") == plan.end() ? "nodes" : "server_nodes");
+  if (nodes == plan.end() || nodes->second == "1") return "";
+  const auto found = std::find_if(target.rendezvous.begin(), target.rendezvous.end(),
+                                  [&](const Rendezvous& one) { return hold(one.when, plan); });
+  return found == target.rendezvous.end() ? "" : filled(found->text, plan);
+}
+
+std::vector<std::string> open_options(const Target& target, const Settings& plan) {
+  std::vector<std::string> out;
+  for (const Option& option : target.options)
+    if (option.asked && hold(option.when, plan) && !value_of(option, plan)) out.push_back(option.name);
+  return out;
 }
 
 Result<Reading> read_lines(const Target& target, std::span<const Given> given, Settings known,
@@ -385,18 +467,34 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     product.push_back({std::string(relation.field), 1, -1});
     solver.add(std::string(relation.field), std::move(product), 1.0);
   }
+  const bool launched = std::any_of(target.options.begin(), target.options.end(),
+                                    [&](const Option& option) { return option.launcher && options.peek(option.name); });
   const auto add = [&](const Option& option) {
     const auto value = options.value(option.name);
     if (!option.field.empty()) {
       if (value) out.plan.emplace(option.field, *value);
+      if (value && option.field == "layout") out.plan.emplace("split", "uneven");
       return;
     }
     const bool open = !value || *value == "null";
-    if (open && option.launcher && out.plan.find("chips") != out.plan.end()) return;  // the cluster is known
+    if (open && !option.unless.empty() && hold(option.unless, out.plan)) return;
+    // Another option says the same.
+    const bool said = std::any_of(target.options.begin(), target.options.end(), [&](const Option& other) {
+      return other.read_only && other.name != option.name && options.peek(other.name) && option.product.size() == 1 &&
+             std::any_of(other.product.begin(), other.product.end(),
+                         [&](const Factor& factor) { return factor.field == option.product.front().field; });
+    });
+    if (open && said && !option.read_only) return;
+    // The cluster is known, or nothing starts the program here.
+    if (open && option.launcher && (out.plan.find("chips") != out.plan.end() || !launched)) return;
     const auto number = parse_number(open ? option.standard : *value);
-    if (!open && !number)
-      unclear.push_back({option.name, *value, "its value is not a number that this file gives"});
-    else if (number && *number > 0.0)  // -1 and 0 leave it to the program
+    if (!open && !number) {
+      unclear.push_back({option.name, *value, "its value is not a number that this file gives", true});
+      if (value->find('$') != std::string::npos)
+        for (const Factor& factor : option.product)
+          if (out.plan.find(factor.field) == out.plan.end()) out.open.push_back(factor.field);
+    }
+    if (number && *number > 0.0)  // -1 and 0 leave it to the program
       solver.add(option.name, option.product, *number);
   };
   // Options that depend on others count once these are known.
@@ -410,6 +508,10 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     return solver.solve();
   };
   ASSAY_CHECK(solve());
+  if (const auto layout = out.plan.find("layout"); layout != out.plan.end()) {  // "Ettt|tttL": one part for each chunk
+    const auto bars = std::count(layout->second.begin(), layout->second.end(), '|');
+    solver.add("layout", *parse_product("pp * interleave"), static_cast<double>(bars + 1));
+  }
   ASSAY_CHECK(solve());
   for (const Choice& choice : target.choices) {
     const std::vector<std::string> names = names_of(choice);
@@ -419,7 +521,8 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     for (const std::string& name : names) {
       const auto value = options.value(name);
       if (value && found == choice.cases.end())
-        unclear.push_back({name, *value, fmt::format("no such setting is modelled: --{} is searched", choice.about)});
+        unclear.push_back(
+            {name, *value, fmt::format("no such setting is modelled: --{} is searched", choice.about), true});
     }
     if (found == choice.cases.end()) {
       out.plan.erase(choice.about);
@@ -434,6 +537,7 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
       }
       out.plan.emplace(field, value.starts_with(within_word) ? value.substr(within_word.size()) : value);
     }
+    if (const auto places = layer_places(out.plan)) out.plan.emplace("layer_places", *places);
     ASSAY_CHECK(solve());
   }
   ASSAY_CHECK(name_unused(target, given, options, out));
@@ -441,7 +545,7 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     const std::size_t named = out.unused.size();
     std::erase_if(out.used, [&](const Given& used) {
       if (GivenOptions::plain(used.name) != GivenOptions::plain(one.name)) return false;
-      out.unused.push_back({used.name, used.value, one.why});
+      out.unused.push_back({used.name, used.value, one.why, one.is_open});
       return true;
     });
     if (out.unused.size() == named) out.unused.push_back(std::move(one));

@@ -15,6 +15,7 @@ namespace assay::launch {
 struct Refusal {
   std::string what, hint;
   std::vector<Pairs> changes;  ///< fields and values that it could run instead, the nearest first
+  std::string about = {};      ///< the field that the program has no such choice of
 };
 std::optional<Refusal> refusal_of(const Target& target, const Settings& plan);
 
@@ -22,15 +23,34 @@ std::optional<Refusal> refusal_of(const Target& target, const Settings& plan);
 /// say. Options whose value is the program's own default are left out.
 Result<std::vector<Line>> lines_of(const Target& target, const Settings& plan);
 
+/// An error where the program would not take these options as they are meant: one that it does not know, or one that
+/// is missing and has to be said.
+Result<void> check_accepted(const Target& target, const Settings& plan, std::span<const Line> lines);
+
+/// A text with the values of the fields that it names in braces.
+std::string filled(std::string text, const Settings& plan);
+
+/// Layers and what takes the place of one at either end of a pipeline, by how a plan splits them; nothing where it does
+/// not say.
+std::optional<std::string> layer_places(const Settings& plan);
+
+/// How the nodes of this plan find each other; empty where there is one, or nothing to say.
+std::string rendezvous_of(const Target& target, const Settings& plan);
+
+/// Options that the program needs for a plan whose values the plan does not know.
+std::vector<std::string> open_options(const Target& target, const Settings& plan);
+
 /// An option that a prediction does not use, and why.
 struct Unused {
   std::string name, value, why;
+  bool is_open = false;  ///< a prediction would use it, could it be told what it means
 };
 /// What given options mean.
 struct Reading {
   Settings plan;
   std::vector<Given> used;
   std::vector<Unused> unused;
+  std::vector<std::string> open;  ///< fields whose options have values that only a shell knows
 };
 
 /// Reads options of a target; `known` is what the request itself says, and `relations` hold between the fields of a

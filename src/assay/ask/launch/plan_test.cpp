@@ -53,6 +53,10 @@ when = { overlap = "no" }
 [[demand]]
 whole = "layers / tp"
 text = "{layers} layers"
+[[required]]
+name = "--lr"
+value = "1"
+when = { tp = ">1" }
 )";
 
 constexpr Relation small_relations[] = {{"chips", "dp * tp"}};
@@ -132,6 +136,68 @@ TEST(LaunchPlan, WhatCannotBeSaidIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal_of(small(), plan)->hint, "5 layers");
 }
 
+/// A target that can run windows, and needs a variable, an option and a number that a plan may not know.
+Target demanding() {
+  std::string text(small_target);
+  text.replace(text.find("--lr --fast"), 4, "--lr --base --window --sure");
+  text.insert(text.find("known ="), "runs = \"windows squared-relu\"\n");
+  text += R"toml(
+[[option]]
+name = "--base"
+value = "base"
+asked = true
+[[option]]
+name = "--window"
+pattern = "({window},0)"
+when = { window = ">0" }
+[[constant]]
+name = "--sure"
+value = "true"
+when = { tp = ">1" }
+reason = "of several chips"
+[[constant]]
+name = "ORDER"
+value = "1"
+environment = true
+reason = "one after the other"
+)toml";
+  return *read_target(text, "launch/small.toml");
+}
+
+TEST(LaunchPlan, ModelsThatAProgramCannotRunAreRefusedByWhatTheyHave) {
+  Settings plan = small_plan();
+  plan["model"] = "mine";
+  plan["traits"] = "parallel-blocks,windows";
+  const auto refused = refusal_of(demanding(), plan);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->what, "Small 1 has no option for what mine has: parallel blocks");
+  EXPECT_EQ(refused->hint,
+            "beyond plain layers it can run windows, squared relu; leave --emit out for the prediction alone");
+  EXPECT_FALSE(refusal_of(small(), plan));
+  plan["traits"] = "windows";
+  EXPECT_FALSE(refusal_of(demanding(), plan));
+}
+
+TEST(LaunchPlan, WhatAProgramNeedsToStartIsWritten) {
+  Settings plan = small_plan();
+  plan["window"] = "7";
+  const Target target = demanding();
+  EXPECT_EQ(open_options(target, plan), std::vector<std::string>{"--base"});
+  plan["base"] = "10000";
+  EXPECT_TRUE(open_options(target, plan).empty());
+  for (const bool several : {true, false}) {
+    plan["tp"] = several ? "2" : "1";
+    plan["overlap"] = several ? "yes" : "no";
+    const auto lines = lines_of(target, plan);
+    ASSERT_TRUE(lines);
+    const auto script = write_script(target, *lines, plan, {});
+    ASSERT_TRUE(script);
+    EXPECT_NE(script->find("export ORDER=1  # one after the other\narguments=("), std::string::npos) << *script;
+    EXPECT_NE(script->find("--window '(7,0)'"), std::string::npos) << *script;
+    EXPECT_EQ(script->find("--sure  # of several chips") != std::string::npos, several) << *script;
+  }
+}
+
 TEST(LaunchPlan, FilesWithUnknownNamesAreFaults) {
   std::string text(small_target);
   text.replace(text.find("--method --lr"), 8, "--metod");
@@ -145,9 +211,9 @@ TEST(LaunchPlan, TargetsOfTheCatalogueAreRead) {
   for (const std::string_view verb : {"train", "serve"}) {
     const auto targets = targets_of(testing::catalogue(), verb);
     ASSERT_TRUE(targets) << targets.error().where << targets.error().what;
-    EXPECT_EQ((*targets)->size(), verb == "train" ? 5U : 3U);
+    EXPECT_EQ((*targets)->size(), verb == "train" ? 9U : 4U);
     for (const Target& target : **targets) {
-      EXPECT_GT(target.known.size(), 50U) << target.id;
+      EXPECT_GT(target.known.size(), target.reads_only ? 10U : 50U) << target.id;
       EXPECT_FALSE(target.sources.empty()) << target.id;
     }
   }
@@ -164,6 +230,34 @@ TEST(LaunchPlan, ScriptsHoldNoControlCharacters) {
   const auto lines = lines_of(target, plan);
   ASSERT_TRUE(lines);
   EXPECT_FALSE(write_script(target, *lines, plan, {}));
+}
+
+TEST(Plan, OptionsThatTheProgramDoesNotTakeOrThatItNeedsAreErrors) {
+  const Target target = small();
+  std::vector<Line> lines(2);
+  lines[0].name = "--tp";
+  lines[0].value = "2";
+  lines[1].name = "--lr";
+  lines[1].value = "1";
+  EXPECT_TRUE(check_accepted(target, {{"tp", "2"}}, lines));
+  lines[1].value = "2";
+  const auto other = check_accepted(target, {{"tp", "2"}}, lines);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().what, "Small 1 needs --lr 1");
+  EXPECT_TRUE(check_accepted(target, {{"tp", "1"}}, lines));
+  lines[1].name = "--lrs";
+  const auto unknown = check_accepted(target, {{"tp", "1"}}, lines);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().what, "Small 1 has no option --lrs");
+}
+
+TEST(Plan, NodesMeetAsTheFirstTextThatHoldsSays) {
+  Target target = small();
+  target.rendezvous = {{"--groups {dp}", {{"dp", ">1"}}}, {"--nodes {nodes}", {}}};
+  EXPECT_EQ(rendezvous_of(target, {{"nodes", "1"}, {"dp", "1"}}), "");
+  EXPECT_EQ(rendezvous_of(target, {{"nodes", "2"}, {"dp", "1"}}), "--nodes 2");
+  EXPECT_EQ(rendezvous_of(target, {{"nodes", "2"}, {"dp", "2"}}), "--groups 2");
+  EXPECT_EQ(rendezvous_of(target, {{"nodes", "2"}, {"server_nodes", "1"}, {"dp", "2"}}), "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/launch/plan.h"
 #include "assay/ask/launch/shell.h"
 #include "assay/base/text.h"
 
@@ -72,7 +73,8 @@ std::string body_of(const Target& target, const std::vector<Line>& options) {
   }
   if (!filed.empty()) {
     out += file_text(target, Style::yaml, filed) + "\n";
-    listed.push_back({target.file_option, target.file, "what has no argument", true});
+    listed.push_back(
+        {.name = target.file_option, .value = target.file, .reason = "what has no argument", .is_text = true});
   }
   out += "arguments=(\n";
   for (const Line& line : listed) {
@@ -103,13 +105,15 @@ std::vector<std::string> lines_in(std::string_view text) {
 Result<std::string> write_script(const Target& target, const std::vector<Line>& lines, const Settings& plan,
                                  const ScriptParts& parts) {
   std::vector<Line> options;
-  std::string first, starts, reasons;
+  std::string first, starts, reasons, environment;
   for (const Line& line : lines) {
     for (const unsigned char c : line.name + line.value)
       if (c < 0x20 || c == 0x7f)
         return fail("--emit " + target.id, fmt::format("{} holds a control character", in_quotes(line.value)),
                     "rename the file");
-    if (line.first)
+    if (line.environment)
+      environment += fmt::format("export {}={}  # {}\n", line.name, shell_quoted(line.value), line.reason);
+    else if (line.first)
       first += (first.empty() ? "" : " ") + shell_quoted(line.value);
     else if (line.launcher)
       starts += (starts.empty() ? "" : " ") + option_words(line);
@@ -118,24 +122,28 @@ Result<std::string> write_script(const Target& target, const std::vector<Line>& 
     if ((line.first || line.launcher) && !line.reason.empty())
       reasons += fmt::format("# {}: {}\n", line.first ? "model" : line.name, line.reason);
   }
-  const bool several = count_of(plan, "nodes") != "1";
+  const std::string rendezvous = rendezvous_of(target, plan), servers = count_of(plan, "servers");
   const bool has_list = target.style == Style::arguments || target.style == Style::overrides;
   std::string command = with_values(target.command, {{"launcher", starts},
-                                                     {"rendezvous", several ? target.rendezvous : ""},
+                                                     {"rendezvous", rendezvous},
                                                      {"first", first},
                                                      {"file", shell_quoted(target.file)},
                                                      {"options", has_list ? "\"${arguments[@]}\"" : ""}});
   while (command.ends_with('\n')) command.pop_back();
   std::string header;
   for (const std::string& line : parts.header) header += fmt::format("# {}\n", line);
+  if (servers != "1" && !target.router.empty())
+    header += fmt::format("# one of {} servers that share nothing; in front of them: {}\n", servers, target.router);
   if (parts.launcher && target.image.empty() && parts.launcher->script.find("{image}") != std::string::npos)
     header += fmt::format("# put in your own image: none of {} is published\n", target.name);
-  const std::string body = body_of(target, options);
+  const std::string body = environment + body_of(target, options);
   std::string text;
   if (!parts.launcher) {
     text = "#!/usr/bin/env bash\n" + header + "set -euo pipefail\n" + body + "\n" + reasons;
-    if (several && !target.rendezvous.empty())
-      text += ": \"${MASTER_ADDR:?run this on every node, with the address of the first one in MASTER_ADDR}\"\n";
+    for (const std::string_view variable : {"MASTER_ADDR", "NODE_RANK"})
+      if (rendezvous.find(variable) != std::string::npos)
+        text += fmt::format(": \"${{{}:?run this on every node, with {} in {}}}\"\n", variable,
+                            variable == "NODE_RANK" ? "its number from 0" : "the address of the first one", variable);
     return text + command + "\n";
   }
   const auto& resources = parts.launcher->resources;
@@ -147,10 +155,18 @@ Result<std::string> write_script(const Target& target, const std::vector<Line>& 
   std::string before = header;
   if (before.ends_with('\n')) before.pop_back();
   if (reasons.ends_with('\n')) reasons.pop_back();
-  return with_values(parts.launcher->script,
+  const bool serves = target.verb == "serve", spans = count_of(plan, "server_nodes") != "1";
+  const Launcher& launcher = *parts.launcher;
+  return with_values(!serves ? launcher.script
+                     : spans ? launcher.serve_over_nodes
+                             : launcher.serve,
                      {{"header", before},
                       {"name", parts.name},
                       {"nodes", count_of(plan, "nodes")},
+                      {"servers", servers},
+                      {"last_server", exact_number(*parse_number(servers) - 1.0)},
+                      {"server_nodes", count_of(plan, "server_nodes")},
+                      {"port", target.port},
                       {"node_chips", count_of(plan, "node_chips")},
                       {"resource", resource == resources.end() ? "" : resource->second},
                       {"image", target.image.empty() ? "registry.example.com/" + target.id : target.image},

@@ -12,14 +12,27 @@ namespace assay::launch {
 /// The word as a POSIX shell reads it back: plain where that is safe, else in single quotes.
 std::string shell_quoted(std::string_view word);
 
-/// What a script would run: its commands with the variables it sets itself put in, and the files it writes.
-struct ShellScript {
-  std::vector<std::vector<std::string>> commands;
-  std::map<std::string, std::string, std::less<>> files;  ///< of here-documents, by name
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+/// What a script is read with.
+struct ShellSurroundings {
+  Variables given;     ///< values that nothing in the script changes; arguments go by their numbers
+  Variables standard;  ///< values of the environment
+  std::vector<std::string> script_options;  ///< options whose value is a script, e.g. --command
+  std::string directory;                    ///< where files that it reads are
 };
 
-/// Reads a script or a command line. Branches and loops are not run: assignments in them are left out, so that words
-/// keep `$NAME` where only a branch sets it. What cannot be known ($(...), other variables) stays as written.
-Result<ShellScript> read_shell(std::string_view text, std::string_view where);
+/// What a script would run.
+struct ShellScript {
+  std::vector<std::vector<std::string>> commands;
+  Variables files;                   ///< that it writes, by name
+  Variables variables;               ///< as they are at its end; lists as words
+  std::vector<std::string> unset;    ///< variables whose value nothing gives, where a condition asks for them
+  std::vector<std::string> missing;  ///< scripts that it reads and that are not there
+};
+
+/// Reads a script or a command line, as a shell would run it without arguments in an empty environment, but that files
+/// exist, programs succeed and nothing exits. Words keep `$NAME` and `$(...)` where only a shell knows the value.
+Result<ShellScript> read_shell(std::string_view text, std::string_view where, const ShellSurroundings& around = {});
 
 }  // namespace assay::launch

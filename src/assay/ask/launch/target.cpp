@@ -30,6 +30,9 @@ void read_option(Option& out, RecordReader& reader) {
   if (reader.has("aliases")) reader.texts("aliases", out.aliases);
   if (reader.has("text")) {
     reader.text("text", out.field);
+  } else if (reader.has("pattern")) {
+    reader.text("pattern", out.pattern);
+    out.write_only = true;
   } else {
     std::string value;
     reader.text("value", value);
@@ -43,8 +46,10 @@ void read_option(Option& out, RecordReader& reader) {
   reader.flag("launcher", out.launcher);
   reader.flag("first", out.first);
   reader.flag("read_only", out.read_only);
+  reader.flag("asked", out.asked);
   reader.flag("write_only", out.write_only);
   read_pairs(reader, "when", out.when);
+  read_pairs(reader, "unless", out.unless);
 }
 
 void read_demand(Demand& out, RecordReader& reader) {
@@ -62,6 +67,19 @@ void read_constant(Constant& out, RecordReader& reader) {
   reader.text("name", out.name);
   reader.text("value", out.value);
   reader.text("reason", out.reason);
+  reader.flag("environment", out.environment);
+  read_pairs(reader, "when", out.when);
+}
+
+void read_required(Required& out, RecordReader& reader) {
+  reader.text("name", out.name);
+  if (reader.has("value")) reader.text("value", out.value);
+  read_pairs(reader, "when", out.when);
+}
+
+void read_rendezvous(Rendezvous& out, RecordReader& reader) {
+  reader.text("text", out.text);
+  read_pairs(reader, "when", out.when);
 }
 
 void read_case(Case& out, RecordReader& reader) {
@@ -75,18 +93,6 @@ void read_choice(Choice& out, RecordReader& reader) {
   read_pairs(reader, "standards", out.standards);
   reader.items("case", out.cases, read_case);
   if (out.cases.empty()) reader.fault("case", "a choice has cases");
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : text + " ") {
-    if (std::isspace(static_cast<unsigned char>(c)) == 0)
-      word += c;
-    else if (!word.empty())
-      words.push_back(std::exchange(word, {}));
-  }
-  return words;
 }
 
 void read_words(RecordReader& reader, std::string_view key, std::vector<std::string>& out) {
@@ -104,7 +110,8 @@ void check_names(const Target& target, RecordReader& reader) {
   };
   for (const Option& option : target.options)
     if (!option.first) check(option.name);
-  for (const Constant& constant : target.constants) check(constant.name);
+  for (const Constant& constant : target.constants)
+    if (!constant.environment) check(constant.name);
   for (const Choice& choice : target.choices)
     for (const Case& one : choice.cases)
       for (const auto& [name, value] : one.options) check(name);
@@ -112,10 +119,22 @@ void check_names(const Target& target, RecordReader& reader) {
 
 }  // namespace
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : std::string(text) + " ") {
+    if (std::isspace(static_cast<unsigned char>(c)) == 0)
+      word += c;
+    else if (!word.empty())
+      words.push_back(std::exchange(word, {}));
+  }
+  return words;
+}
+
 std::optional<Product> parse_product(std::string_view text) {
   Product out;
   int power = 1;
-  const std::vector<std::string> words = words_of(std::string(text));
+  const std::vector<std::string> words = words_of(text);
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i % 2 == 1) {
       if (words[i] != "*" && words[i] != "/") return std::nullopt;
@@ -151,12 +170,13 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
     });
     reader.text("id", out.id);
     reader.check_id(out.id);
-    for (const auto& [key, place] : {std::pair{"name", &out.name}, std::pair{"verb", &out.verb},
-                                     std::pair{"version", &out.version}, std::pair{"command", &out.command}})
+    for (const auto& [key, place] :
+         {std::pair{"name", &out.name}, std::pair{"verb", &out.verb}, std::pair{"version", &out.version}})
       reader.text(key, *place);
     for (const auto& [key, place] :
-         {std::pair{"software", &out.software}, std::pair{"rendezvous", &out.rendezvous},
-          std::pair{"image", &out.image}, std::pair{"file", &out.file}, std::pair{"file_option", &out.file_option}})
+         {std::pair{"command", &out.command}, std::pair{"software", &out.software}, std::pair{"router", &out.router},
+          std::pair{"port", &out.port}, std::pair{"image", &out.image}, std::pair{"file", &out.file},
+          std::pair{"file_option", &out.file_option}})
       if (reader.has(key)) reader.text(key, *place);
     std::string style;
     reader.text("style", style);
@@ -167,15 +187,25 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
                    "arguments, overrides, toml, yaml or json");
     else
       out.style = known->second;
+    if (reader.has("file_options")) read_words(reader, "file_options", out.file_options);
+    if (!out.file_option.empty()) out.file_options.push_back(out.file_option);
+    reader.flag("reads_only", out.reads_only);
     reader.flag("explicit", out.explicit_);
     read_words(reader, "recognised", out.recognised);
     read_words(reader, "known", out.known);
     if (reader.has("elsewhere")) read_words(reader, "elsewhere", out.elsewhere);
+    if (reader.has("lists")) read_words(reader, "lists", out.lists);
+    if (reader.has("runs")) read_words(reader, "runs", out.runs.emplace());
     read_pairs(reader, "assumed", out.assumed);
+    reader.items("rendezvous", out.rendezvous, read_rendezvous);
     reader.items("option", out.options, read_option);
     reader.items("choice", out.choices, read_choice);
     reader.items("demand", out.demands, read_demand);
     reader.items("constant", out.constants, read_constant);
+    reader.items("required", out.required, read_required);
+    for (const Option& option : out.options)  // other names of options are names, too
+      for (const std::string& alias : option.aliases)
+        if (!out.knows(alias)) out.known.push_back(alias);
     check_names(out, reader);
   }));
   return out;
@@ -192,11 +222,19 @@ Result<const std::vector<Target>*> targets_of(const hardware::Catalogue& catalog
   });
 }
 
+Result<const Target*> target_of_software(const hardware::Catalogue& catalogue, std::string_view software) {
+  const std::string file = fmt::format("launch/{}.toml", software);
+  for (const auto& [path, text] : catalogue.files(file))
+    return catalogue.kept<Target>(file, [&, &path = path, &text = text] { return read_target(text, path); });
+  return nullptr;
+}
+
 Result<Target> find_target(const hardware::Catalogue& catalogue, std::string_view verb, std::string_view id,
                            std::string_view where) {
   ASSAY_TRY(all, targets_of(catalogue, verb));
   std::vector<std::string> ids;
   for (const Target& target : *all) {
+    if (target.reads_only) continue;
     if (target.id == id) return target;
     ids.push_back(target.id);
   }
@@ -215,7 +253,9 @@ Result<Launcher> find_launcher(const hardware::Catalogue& catalogue, std::string
       reader.text("id", out.id);
       reader.check_id(out.id);
       reader.text("name", out.name);
-      reader.text("script", out.script);
+      for (const auto& [key, place] : {std::pair{"script", &out.script}, std::pair{"serve", &out.serve},
+                                       std::pair{"serve_over_nodes", &out.serve_over_nodes}})
+        reader.text(key, *place);
       read_pairs(reader, "resources", out.resources);
     }));
     if (out.id == id) return out;

@@ -32,31 +32,33 @@ std::string yaml_scalar(const yaml_node_t& node) {
   return text;
 }
 
-/// An alias may name a part of itself: only so deep.
-void flatten_yaml(yaml_document_t& document, int id, const std::string& name, int depth, std::vector<Given>& out) {
+/// An alias may name a part of itself: only so deep, and so much in all.
+model::Json tree_of(yaml_document_t& document, int id, int depth, std::size_t& left) {
+  model::Json out;
   const yaml_node_t* node = yaml_document_get_node(&document, id);
-  if (!node || depth > deepest_yaml || out.size() > 100'000) return;
+  if (!node || depth > deepest_yaml || left == 0) return out;
+  --left;
   if (node->type == YAML_MAPPING_NODE) {
+    out.kind = model::Json::Kind::object;
     for (const yaml_node_pair_t* pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; ++pair) {
       const yaml_node_t* key = yaml_document_get_node(&document, pair->key);
-      const std::string text = key && key->type == YAML_SCALAR_NODE ? yaml_scalar(*key) : "?";
-      flatten_yaml(document, pair->value, name.empty() ? text : name + "." + text, depth + 1, out);
+      out.members.emplace_back(key && key->type == YAML_SCALAR_NODE ? yaml_scalar(*key) : "?",
+                               tree_of(document, pair->value, depth + 1, left));
     }
   } else if (node->type == YAML_SEQUENCE_NODE) {
-    std::vector<std::string> items;
-    for (const yaml_node_item_t* item = node->data.sequence.items.start; item < node->data.sequence.items.top; ++item) {
-      const yaml_node_t* one = yaml_document_get_node(&document, *item);
-      items.push_back(one && one->type == YAML_SCALAR_NODE ? yaml_scalar(*one) : "...");
-    }
-    out.push_back({name, join(items, ","), false});
+    out.kind = model::Json::Kind::list;
+    for (const yaml_node_item_t* item = node->data.sequence.items.start; item < node->data.sequence.items.top; ++item)
+      out.items.push_back(tree_of(document, *item, depth + 1, left));
   } else if (node->type == YAML_SCALAR_NODE) {
-    out.push_back({name, yaml_scalar(*node), false});
+    out.kind = model::Json::Kind::text;
+    out.text = yaml_scalar(*node);
   }
+  return out;
 }
 
 }  // namespace
 
-Result<std::vector<Given>> read_yaml(std::string_view text, std::string_view file) {
+Result<std::vector<model::Json>> read_yaml(std::string_view text, std::string_view file) {
   if (text.size() > most_yaml_bytes) return fail(std::string(file), "the file is larger than 1 MiB", "");
   const auto end = [](yaml_parser_t* parser) {
     yaml_parser_delete(parser);
@@ -65,14 +67,17 @@ Result<std::vector<Given>> read_yaml(std::string_view text, std::string_view fil
   std::unique_ptr<yaml_parser_t, decltype(end)> parser(new yaml_parser_t{}, end);
   if (yaml_parser_initialize(parser.get()) == 0) throw InternalError("the YAML parser does not start");
   yaml_parser_set_input_string(parser.get(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
-  YamlDocument loaded;
-  if (yaml_parser_load(parser.get(), &loaded.document) == 0)
-    return fail(fmt::format("{}:{}:{}", file, parser->problem_mark.line + 1, parser->problem_mark.column + 1),
-                fmt::format("this is not YAML: {}", parser->problem ? parser->problem : "it ends early"), "");
-  loaded.loaded = true;
-  std::vector<Given> out;
-  if (yaml_document_get_root_node(&loaded.document)) flatten_yaml(loaded.document, 1, "", 0, out);
-  return out;
+  std::vector<model::Json> out;
+  std::size_t left = 100'000;
+  while (true) {
+    YamlDocument loaded;
+    if (yaml_parser_load(parser.get(), &loaded.document) == 0)
+      return fail(fmt::format("{}:{}:{}", file, parser->problem_mark.line + 1, parser->problem_mark.column + 1),
+                  fmt::format("this is not YAML: {}", parser->problem ? parser->problem : "it ends early"), "");
+    loaded.loaded = true;
+    if (!yaml_document_get_root_node(&loaded.document)) return out;
+    out.push_back(tree_of(loaded.document, 1, 0, left));
+  }
 }
 
 }  // namespace assay::launch

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/base/explain.h"
+#include "assay/base/result.h"
 #include "assay/base/text.h"
 #include "assay/base/units.h"
 
@@ -81,6 +82,22 @@ std::optional<Value> find_path(const Value& root, std::string_view path);
 
 /// The number behind a value (count, ratio, quantity in base units), if it is one.
 std::optional<double> numeric(const Value& value);
+
+/// A row for each element: what `row` makes of it.
+template <class Range, class Row>
+Items rows_of(const Range& range, Row row) {
+  Items out;
+  for (const auto& one : range) out.emplace_back(row(one));
+  return out;
+}
+
+/// Adds a member that may fail.
+template <class T>
+Result<void> put(Members& out, std::string_view key, Result<T> value) {
+  if (!value) return tl::unexpected<Error>(std::move(value).error());
+  out.emplace_back(key, *std::move(value));
+  return {};
+}
 
 /// {"lower": q, "estimate": q, "upper": q}
 Members range(AnyQuantity lower, AnyQuantity estimate, AnyQuantity upper);

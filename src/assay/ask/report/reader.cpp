@@ -1,24 +1,35 @@
 #include "assay/ask/report/reader.h"
 
+#include <algorithm>
+
 #include "assay/ask/report/figures.h"
 #include "assay/base/text.h"
 
 namespace assay::report {
 
 const Value* Reader::at(std::string_view path) const {
-  const Value* value = nullptr;
-  while (true) {
-    const std::size_t dot = path.find('.');
-    const std::string_view key = path.substr(0, dot);
-    if (value) {
-      value = value->find(key);
-    } else {
-      for (const auto& [name, member] : *members_)
-        if (name == key) value = &member;
+  const Members* members = members_;
+  if (path.starts_with("--")) {
+    members = asked_;
+    path.remove_prefix(2);
+  }
+  while (members) {
+    const std::size_t dot = path.find('.'), bracket = path.substr(0, dot).find('[');
+    const auto found = std::find_if(members->begin(), members->end(), [&](const auto& member) {
+      return member.first == path.substr(0, std::min(dot, bracket));
+    });
+    if (found == members->end()) return nullptr;
+    const Value* value = &found->second;
+    if (bracket != std::string_view::npos) {
+      const Items* items = value->items();
+      if (!items || items->empty()) return nullptr;
+      value = path.substr(bracket, dot - bracket) == "[0]" ? &items->front() : &items->back();
     }
-    if (!value || dot == std::string_view::npos) return value;
+    if (dot == std::string_view::npos) return value;
+    members = value->members();
     path.remove_prefix(dot + 1);
   }
+  return nullptr;
 }
 
 bool Reader::has(std::string_view path) const {

@@ -10,9 +10,11 @@ namespace assay::report {
 
 class Reader {
  public:
-  explicit Reader(const Members& members) : members_(&members) {}
+  /// `asked` has the options of the request, at "--NAME".
+  explicit Reader(const Members& members, const Members* asked = nullptr) : members_(&members), asked_(asked) {}
 
-  /// The value at a path of keys, "memory.capacity"; null where there is none.
+  /// The value at a path of keys, "memory.capacity", or of a list, "versions[0].id", "versions[last].id"; null where
+  /// there is none.
   const Value* at(std::string_view path) const;
   bool has(std::string_view path) const;
 
@@ -26,7 +28,7 @@ class Reader {
   const Items& rows(std::string_view path) const;
 
  private:
-  const Members* members_;
+  const Members *members_, *asked_;
 };
 
 /// A scalar as screens show it.

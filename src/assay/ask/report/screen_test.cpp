@@ -131,5 +131,73 @@ Nothing: {missing})");
   EXPECT_EQ(table.more, "and 1 more: --all");
 }
 
+TEST(Patterns, HaveFormsConditionsAndOptionalParts) {
+  const Members row{{"share", 0.25},
+                    {"loss", 3.14159},
+                    {"text", "first; second"},
+                    {"step", "dQ[B, S] = product(dO[B, S])"},
+                    {"answer", "two\nlines"},
+                    {"used", 0.5_s},
+                    {"whole", 2_s},
+                    {"fits", false},
+                    {"values", Items{Items{0.0, 1.0}, Items{2.0, 3.0}}}};
+  const Members asked{{"list", true}};
+  const Reader reader(row, &asked);
+  const auto text = [&](std::string_view pattern) { return filled(reader, pattern).value_or("nothing"); };
+  EXPECT_EQ(text("{share%} or {share+%}"), "25 % or +25 %");
+  EXPECT_EQ(text("{loss:.2f}"), "3.14");
+  EXPECT_EQ(text("{text;} of {values#}"), "first of 2");
+  EXPECT_EQ(text("{step-}"), "dQ = product(dO)");
+  EXPECT_EQ(text("{answer\\n}"), "two lines");
+  EXPECT_EQ(text("{used of whole}"), "0.50 of 2.00 s");
+  EXPECT_EQ(text("{values[]}"), "[[0, 1], [2, 3]]");
+  EXPECT_EQ(text("a< at {missing}><[share > 0.1] part><[fits] whole>"), "a part");
+  EXPECT_EQ(text("{missing}"), "nothing");
+  const auto shown = phrases(reader, {"[--list] list", "[--all] all", "[values# > 2] many", "[!fits bad] too large"});
+  ASSERT_EQ(shown.size(), 2u);
+  EXPECT_EQ(shown[0].text, "list");
+  EXPECT_EQ(shown[1].tone, Tone::bad);
+}
+
+TEST(Blocks, SampleSortAndSumTheirRows) {
+  Items steps;
+  for (const double time : {1.0, 5.0, 3.0, 4.0})
+    steps.emplace_back(Members{{"kind", time > 3.0 ? "slow" : "fast"}, {"time", Seconds(time)}});
+  const Members results{{"steps", std::move(steps)}, {"all", 13_s}, {"rest", 0_s}};
+  Screen screen;
+  add_blocks(screen, Reader(results), R"(
+Some: 2 sampled rows of steps: time = <{time}>
+Longest: 2 largest by time rows of steps: time = <{time}>
+Kinds: 3 parts of steps: {kind} = {time}
+Time: bar of all: steps = {all} | rest = {rest}
+Line: {all} in all
+Line: and more)");
+  ASSERT_EQ(screen.blocks.size(), 5u);
+  using Rows = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(std::get<ScreenTable>(screen.blocks[0]).rows, (Rows{{"1 s"}, {"3 s"}, {"4 s"}}));
+  EXPECT_EQ(std::get<ScreenTable>(screen.blocks[1]).rows, (Rows{{"5 s"}, {"4 s"}}));
+  const auto& kinds = std::get<StackedBar>(screen.blocks[2]);
+  ASSERT_EQ(kinds.parts.size(), 2u);
+  EXPECT_EQ(kinds.parts.front().name, "slow");
+  EXPECT_EQ(kinds.parts.front().size, 9.0);
+  EXPECT_EQ(std::get<StackedBar>(screen.blocks[3]).parts.size(), 1u);
+  EXPECT_EQ(std::get<PhraseLine>(screen.blocks[4]).phrases.size(), 2u);
+}
+
+TEST(DescribedScreen, HasItsOwnHeadlineAndNotesOrThoseOfTheAnswer) {
+  Response answer;
+  answer.headline = "it fits";
+  answer.notes = {"a note"};
+  answer.results = {{"name", "pod"}, {"steps", Items{}}};
+  const auto usual = described_screen("Name: {name}\nNote: another\n", answer);
+  ASSERT_TRUE(usual);
+  EXPECT_EQ(usual->headline.front().text, "it fits");
+  EXPECT_EQ(usual->notes, (std::vector<std::string>{"a note", "another"}));
+  const auto own = described_screen("[missing] Headline: never\nHeadline: {name}\nNotes: none\n", answer);
+  EXPECT_EQ(own->headline.front().text, "pod");
+  EXPECT_TRUE(own->notes.empty());
+  EXPECT_FALSE(described_screen("[name] All: results\n", answer));
+}
+
 }  // namespace
 }  // namespace assay::report

@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/ask/verbs/request.h"
@@ -181,7 +184,7 @@ std::string random_training(std::mt19937& draw) {
 std::vector<std::string> drawn(std::string (*one)(std::mt19937&)) {
   std::mt19937 draw(11);
   std::vector<std::string> lines;
-  for (int i = 0; i < 30; ++i) lines.push_back(one(draw));
+  for (int i = 0; i < 50; ++i) lines.push_back(one(draw));
   return lines;
 }
 
@@ -193,9 +196,40 @@ const std::vector<std::string> rare_training{
     "train gpt-3-13b --on a100-sxm-80:64 --batch 256seq --seq 2048 --software any --fusion eager --tokens 1T --explain",
     "train rwkv-4-3b --on h100-sxm:8 --batch 64seq --seq 4096 --cp 2 --tokens 1T --explain"};
 
+/// Every kernel and every collective of a listed step has its number in the derivation of the step, to the last bit, as
+/// part of its block. Returns how many.
+std::size_t expect_derived(const report::Response& response, const std::string& steps, std::string_view root,
+                           const std::string& line) {
+  const auto rows = report::find_path(report::Value(response.results), steps);
+  std::map<std::string, std::map<std::string, std::set<double>>> blocks;  // numbers by block and name
+  for (const report::Value& row : *rows->items()) blocks[report::scalar_text(*row.find("block"))];
+  std::set<std::pair<int, const void*>> seen;
+  const auto note = [&](const auto& self, int id, std::map<std::string, std::set<double>>* block) -> void {
+    if (id < 0 || !seen.emplace(id, block).second) return;
+    const Node& node = response.ledger.at(id);
+    if (const auto known = blocks.find(node.name); !block && known != blocks.end()) block = &known->second;
+    if (block) (*block)[node.name].insert(node.quantity.value);
+    self(self, node.lhs, block);
+    self(self, node.rhs, block);
+  };
+  std::vector<int> ids(response.derived.begin(), response.derived.end());  // of a root, or else of what one is made of
+  for (int id = 0; id < response.ledger.size(); ++id) ids.push_back(id);
+  const auto found = std::find_if(ids.begin(), ids.end(), [&](int id) { return response.ledger.at(id).name == root; });
+  if (found != ids.end()) note(note, *found, nullptr);
+  std::size_t compared = 0;
+  for (const report::Value& row : *rows->items()) {
+    const double time = report::numeric(*row.find("time")).value_or(0.0);
+    if (!(time > 0.0)) continue;
+    ++compared;
+    const std::string block = report::scalar_text(*row.find("block")), step = report::scalar_text(*row.find("step"));
+    EXPECT_TRUE(blocks[block][step].contains(time)) << step << " of " << block << ", " << time << " s, of " << line;
+  }
+  return compared;
+}
+
 TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
   const std::vector<std::string> lines = testing::sampled(drawn(&random_serving));
-  std::size_t answered = 0;
+  std::size_t answered = 0, compared = 0;
   for (const std::string& line : lines) {
     const auto response = answer_of(line);
     if (!response) continue;
@@ -205,6 +239,8 @@ TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
     EXPECT_EQ(derived(*response, "decode step"), number_at(results, "decode.step_time.estimate")) << line;
     EXPECT_EQ(derived(*response, "prefill"), number_at(results, "prefill.time.estimate")) << line;
     EXPECT_EQ(derived(*response, "kernels and collectives"), listed(results, "decode_steps")) << line;
+    compared += expect_derived(*response, "decode_steps", "decode step", line) +
+                expect_derived(*response, "prefill_steps", "prefill", line);
     EXPECT_EQ(derived(*response, "step with prompts"), number_at(results, "served.mixed_step_time.estimate")) << line;
     EXPECT_EQ(derived(*response, "output tokens per second per chip"),
               number_at(results, "served.output_tokens_per_second_per_chip"))
@@ -218,6 +254,7 @@ TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
     EXPECT_EQ(bare_numbers(*response), "") << line;
   }
   EXPECT_GE(2 * answered, lines.size());
+  EXPECT_GT(compared, 10 * answered);
 }
 
 /// Equal but for rounding: kernels at their clock are added up one by one, and as sums in the search.

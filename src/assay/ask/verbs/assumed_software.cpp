@@ -106,11 +106,11 @@ std::optional<std::string> stated(const Request& request, std::string_view optio
 void add_software(const AssumedSoftware& assumed, report::Members& out) {
   out.emplace_back("software", assumed.text());
   if (!assumed.named()) return;
-  report::Items properties;
-  for (const kernel::SoftwareProperty& property : assumed.properties)
-    properties.emplace_back(
-        report::Members{{"option", "--" + property.option}, {"value", property.value}, {"source", property.source}});
-  out.emplace_back("software_properties", std::move(properties));
+  out.emplace_back("software_properties",
+                   report::rows_of(assumed.properties, [&](const kernel::SoftwareProperty& property) {
+                     return report::Members{
+                         {"option", "--" + property.option}, {"value", property.value}, {"source", property.source}};
+                   }));
 }
 
 }  // namespace assay::verbs

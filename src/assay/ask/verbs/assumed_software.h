@@ -26,11 +26,6 @@ struct AssumedSoftware {
   std::string text() const { return named() ? name + "@" + version : name; }
 };
 
-inline constexpr OptionSpec software_option{
-    "software", "NAME[@VERSION]",
-    "software whose properties to assume (`assay software` lists them); other options of this "
-    "command come first. any: the best that was measured. fused, compiled, eager and xla mean --fusion"};
-
 /// Reads --software and --fusion. A property may depend on the case, whose `fusion` is set here. Without --software, it
 /// is the usual one on chips of this maker; any where none is known.
 Result<AssumedSoftware> read_software_name(const Request& request, const Context& context, kernel::SoftwareVerb verb,

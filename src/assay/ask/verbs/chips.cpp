@@ -4,7 +4,6 @@
 #include "assay/ask/draw/chart/roofline_chart.h"
 #include "assay/ask/draw/chip_scene.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/side_by_side.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -71,9 +70,8 @@ class Writer {
     out_.emplace_back(key, hardware::shape_text(value.value));
   }
   void write(std::string_view key, const Sourced<std::vector<hardware::Shape>>& value) {
-    report::Items shapes;
-    for (const hardware::Shape& shape : value.value) shapes.emplace_back(hardware::shape_text(shape));
-    out_.emplace_back(key, std::move(shapes));
+    out_.emplace_back(
+        key, report::rows_of(value.value, [&](const hardware::Shape& shape) { return hardware::shape_text(shape); }));
   }
 
   report::Members out_;
@@ -218,6 +216,8 @@ Result<std::vector<hardware::Chip>> compared_chips(const Request& request, const
   return chips;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
     if (request.picture())
@@ -262,37 +262,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                      : chips.size() > 1 ? bandwidth_ladder(chips)
                                         : draw::draw(draw::chip_chart(chip));
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"chips",
-          "the hardware catalogue",
-          "Without an id, one line per chip. With an id, every figure of that chip with its source, differing figures "
-          "of other sources, and derived quantities.",
-          {{"id", "a chip id, or @file.toml", false}},
-          {{"compare", "CHIP", "another chip beside it, part by part (repeatable)", true},
-           OptionSpec{"picture", "WHAT",
-                      "rates (default): rooflines, or bandwidths of several chips; parts: cores, "
-                      "units and memories",
-                      false, "rates|parts"}
-               .by_default("rates"),
-           set_option,
-           price_option,
-           prices_option},
-          {{"assay chips", "all chips"},
-           {"assay chips tpu-v5p", "one chip with sources"},
-           {"assay chips h100-sxm --format json", "the same for programs"},
-           {"assay chips h100-sxm --output h100.svg", "its rooflines, every memory level and dtype"},
-           {"assay chips h100-sxm --compare tpu-v5p", "two chips, part by part"},
-           {"assay chips h100-sxm --compare tpu-v5p --picture parts --output parts.svg", "a GPU and a TPU, drawn"},
-           {"assay chips tpu-v4 --compare tpu-v5e --compare tpu-v5p --output ladder.svg",
-            "bandwidths of several generations"}},
-          &answer,
-          true,
-          false,
-          &screens::chips};
 }
 
 }  // namespace assay::verbs::chips

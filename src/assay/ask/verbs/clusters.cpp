@@ -3,7 +3,6 @@
 
 #include "assay/ask/draw/topology/topology_scene.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 
@@ -48,6 +47,8 @@ report::Items levels_of(const hardware::Cluster& cluster) {
   }
   return levels;
 }
+
+}  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(overrides, overrides_of(request));
@@ -113,26 +114,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                   name(reference), human(hardware::total_memory(cluster)));
   if (request.picture()) response.picture = draw::draw_cluster(cluster);
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"clusters",
-          "a cluster: hosts, axes, levels, bisection, totals",
-          "CLUSTER is CHIP, CHIP:N, CHIP:AxB[xC], S*CHIP:AxBxC or @file.toml. Torus slices exist only in the shapes of "
-          "their generation; "
-          "AxBxC_twisted asks for the twisted form. Bandwidths are one way.",
-          {{"cluster", "e.g. tpu-v5p:16x20x28, 4*tpu-v5e:16x16, h100-sxm:1024", true}},
-          {set_option, price_option, prices_option},
-          {{"assay clusters tpu-v5p:16x20x28", "a full pod"},
-           {"assay clusters h100-sxm:1024", "GPU nodes on a fat tree"},
-           {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"},
-           {"assay clusters tpu-v5e:8x16 --output slice.svg", "how its chips are joined, drawn"}},
-          &answer,
-          true,
-          false,
-          &screens::clusters};
 }
 
 }  // namespace assay::verbs::clusters

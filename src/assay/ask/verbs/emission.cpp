@@ -44,9 +44,12 @@ bool same(std::string_view field, const std::string& a, const std::string& b) {
 
 /// Reads the script as --from would.
 Result<void> check_script(const launch::Target& target, const std::string& script, const Emission& emission,
-                          const Request& request) {
-  ASSAY_TRY(found, launch::find_options_in({target}, script, "--emit"));
-  ASSAY_TRY(reading, launch::read_lines(target, found.given, {}, relations_of(request.verb().name)));
+                          const Request& request, const Context& context) {
+  ASSAY_TRY(jobs, launch::jobs_of(context.catalogue));
+  ASSAY_TRY(found, launch::find_options_in({{&target, 1}, *jobs, {}, {}}, script, "--emit"));
+  launch::Settings known{{"chip", emission.cluster.chip.id}};
+  if (const auto servers = emission.plan.find("servers"); servers != emission.plan.end()) known.insert(*servers);
+  ASSAY_TRY(reading, launch::read_lines(target, found.given, known, relations_of(request.verb().name)));
   std::vector<std::string_view> promised(emission.promised.begin(), emission.promised.end());
   for (const OptionSpec& option : request.verb().options)
     if (request.has(option.name)) promised.push_back(option.name);
@@ -67,11 +70,9 @@ Result<void> check_script(const launch::Target& target, const std::string& scrip
 
 launch::Settings cluster_fields(const hardware::Cluster& cluster) {
   const std::int64_t node = std::min(hardware::chips_per_host(cluster), cluster.chips());
-  return {{"chips", std::to_string(cluster.chips())},
-          {"slices", std::to_string(cluster.slices)},
-          {"network", cluster.torus ? "torus" : "switched"},
-          {"nodes", std::to_string(cluster.chips() / node)},
-          {"node_chips", std::to_string(node)}};
+  return {{"chips", std::to_string(cluster.chips())},        {"chip", cluster.chip.id},
+          {"slices", std::to_string(cluster.slices)},        {"network", cluster.torus ? "torus" : "switched"},
+          {"nodes", std::to_string(cluster.chips() / node)}, {"node_chips", std::to_string(node)}};
 }
 
 Result<void> add_script(const Request& request, const Context& context, const Emission& emission,
@@ -79,6 +80,7 @@ Result<void> add_script(const Request& request, const Context& context, const Em
   const std::string verb(request.verb().name);
   ASSAY_TRY(target, launch::find_target(context.catalogue, verb, *request.value("emit"), "--emit"));
   ASSAY_TRY(lines, launch::lines_of(target, emission.plan));
+  ASSAY_CHECK(launch::check_accepted(target, emission.plan, lines));
   launch::ScriptParts parts;
   parts.name = job_name(emission.plan.at("model"));
   parts.maker = emission.cluster.chip.vendor;
@@ -91,8 +93,10 @@ Result<void> add_script(const Request& request, const Context& context, const Em
     if (const auto found = emission.plan.find(field); found != emission.plan.end())
       elsewhere.push_back(fmt::format("{} {}", field, found->second));
   if (!elsewhere.empty()) parts.header.push_back(fmt::format("set in the program itself: {}", join(elsewhere, ", ")));
+  if (const auto open = launch::open_options(target, emission.plan); !open.empty())
+    parts.header.push_back(fmt::format("put in {}: not known of {}", join(open, ", "), emission.plan.at("model")));
   ASSAY_TRY(plain, launch::write_script(target, lines, emission.plan, parts));
-  ASSAY_CHECK(check_script(target, plain, emission, request));
+  ASSAY_CHECK(check_script(target, plain, emission, request, context));
   std::string text = plain;
   if (const auto name = request.value("launcher")) {
     ASSAY_TRY(launcher, launch::find_launcher(context.catalogue, *name, "--launcher"));

@@ -8,15 +8,6 @@
 
 namespace assay::verbs {
 
-inline constexpr OptionSpec dispatch_option{
-    "dispatch",
-    "HOW",
-    "send each token once per node and forward it to its experts inside (node, default), or once per expert (expert)",
-    false,
-    "node|expert",
-    "",
-    "",
-    "node"};
 /// --dispatch; an error where the model has no experts.
 Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out);
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 
 #include "assay/ask/launch/command.h"
 #include "assay/ask/verbs/model_shape.h"
@@ -10,6 +12,7 @@
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/model/model_names.h"
 
 namespace assay::verbs {
 namespace {
@@ -27,41 +30,80 @@ bool has_count(std::string_view cluster) { return cluster.find_first_of(":@*,") 
 /// What --on says of the cluster, where that is one.
 launch::Settings known_of(const Request& request, const Context& context) {
   const auto cluster = hardware::parse_cluster(*request.value("on"), context.catalogue, "--on");
-  if (!cluster) return {};
-  launch::Settings out{{"slices", std::to_string(cluster->slices)}};
+  if (!cluster) return {{"servers", "1"}};
+  launch::Settings out{{"chip", cluster->chip.id}, {"slices", std::to_string(cluster->slices)}, {"servers", "1"}};
   if (has_count(*request.value("on"))) out["chips"] = std::to_string(cluster->chips());
   return out;
 }
 
 /// Options of the program that starts processes say nothing where --on gives the cluster.
-void drop_launcher(const launch::Target& target, std::vector<launch::Given>& given,
-                   std::vector<launch::Unused>& unused) {
+void drop_launcher(const launch::Target& target, std::vector<launch::Given>& given, std::vector<launch::Unused>& unused,
+                   std::string_view why = "--on gives the cluster") {
   std::erase_if(given, [&](const launch::Given& one) {
     const bool starts = std::any_of(target.options.begin(), target.options.end(), [&](const launch::Option& option) {
       return option.launcher && (option.name == one.name || std::find(option.aliases.begin(), option.aliases.end(),
                                                                       one.name) != option.aliases.end());
     });
-    if (starts) unused.push_back({one.name, one.value, "--on gives the cluster"});
+    if (starts) unused.push_back({one.name, one.value, std::string(why)});
     return starts;
   });
 }
 
-Result<void> fill_model(Request& request, const Context& context, Launched& out) {
+std::string field_of(const launch::Settings& fields, std::string_view name) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? "" : found->second;
+}
+
+/// What a request still lacks: in words, and what gives it.
+struct Asked {
+  std::vector<std::string> what, give;
+};
+
+/// The model by the name or path that is given, by its parts, or by the name of the file.
+Result<void> fill_model(Request& request, const Context& context, Launched& out, Asked& asked) {
   if (request.arguments().size() >= request.verb().arguments.size()) return {};
-  auto named = out.reading.plan.find("model");
-  if (named == out.reading.plan.end()) named = out.reading.plan.find("model_path");
-  if (named != out.reading.plan.end() && !named->second.starts_with('$')) {
-    out.filled.emplace_back("model", named->second);
-    return request.fill_argument(named->second);
+  const launch::Settings& plan = out.reading.plan;
+  auto named = plan.find("model");
+  if (named == plan.end()) named = plan.find("model_path");
+  const bool has_name = named != plan.end() && named->second.find('$') == std::string::npos;
+  const model::ModelNames names(context.catalogue);
+  const std::string from = *request.value("from");
+  const auto file = names.find_within(std::filesystem::path(from.substr(0, 4096)).stem().string());
+  std::string id;
+  std::error_code failed;
+  if (has_name && (names.find(named->second) || std::filesystem::exists(named->second, failed))) {
+    id = named->second;
+  } else if (const auto within = has_name ? names.find_within(named->second) : std::nullopt) {
+    id = *within;
+    out.notes.push_back(fmt::format("{} is read as {}", in_quotes(named->second), id));
+  } else {
+    ASSAY_TRY(alike, models_alike(context.catalogue, plan));
+    // Of several models with these layers, the one that the file is named for.
+    const auto of_file = std::find(alike.begin(), alike.end(), file.value_or(""));
+    if (of_file != alike.end()) std::rotate(alike.begin(), of_file, of_file + 1);
+    if (alike.size() > 1)
+      out.notes.push_back(fmt::format("its layers are those of {}; the first one is taken", join(alike, ", ")));
+    if (!alike.empty()) id = alike.front();
   }
-  ASSAY_TRY(alike, models_alike(context.catalogue, out.reading.plan));
-  if (alike.empty())
-    return fail("--from", "it does not name a model, and no model of the catalogue has such layers",
-                fmt::format("name one: assay {} MODEL --from ...", request.verb().name));
-  if (alike.size() > 1)
-    out.notes.push_back(fmt::format("its layers are those of {}; the first one is taken", join(alike, ", ")));
-  out.filled.emplace_back("model", alike.front());
-  return request.fill_argument(alike.front());
+  const auto layers_of = [&](const std::string& model) {
+    const auto known = model::catalogue_model(model, context.catalogue, "--from");
+    return known ? std::to_string(known->imported.model.decoder.layers()) : "";
+  };
+  const std::string layers = field_of(plan, "layers");
+  if (id.empty() && !has_name && file && (layers.empty() || layers == layers_of(*file))) {
+    out.notes.push_back(fmt::format("it names no model; its file is named for {}", *file));
+    id = *file;
+  }
+  if (!id.empty() && !layers.empty() && names.find(id) && layers != layers_of(*names.find(id)))
+    out.notes.push_back(fmt::format("it has {} layers, and {} has {}", layers, id, layers_of(*names.find(id))));
+  if (!id.empty()) {
+    out.filled.emplace_back("model", id);
+    return request.fill_argument(id);
+  }
+  asked.what.push_back(has_name ? fmt::format("which model of the catalogue {} is", in_quotes(named->second))
+                                : "which model it runs");
+  asked.give.push_back(fmt::format("the model (assay {} MODEL --from ...)", request.verb().name));
+  return {};
 }
 
 Result<void> fill_options(Request& request, const Request& given, Launched& out) {
@@ -102,35 +144,139 @@ std::span<const launch::Relation> relations_of(std::string_view verb) {
   return serve_relations;
 }
 
+namespace {
+
+/// Variables that a request gives.
+Result<launch::Variables> variables_of(const Request& request) {
+  launch::Variables out;
+  for (const std::string& one : request.values("var")) {
+    const std::size_t equals = one.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail("--var", fmt::format("{} is not NAME=VALUE", in_quotes(one)), "e.g. --var TP=8", Error::Kind::usage);
+    out[one.substr(0, equals)] = one.substr(equals + 1);
+  }
+  return out;
+}
+
+/// The cluster that what starts the program names; empty where it names none.
+std::string cluster_of(const launch::Settings& job, const hardware::Catalogue& catalogue) {
+  const std::string device = field_of(job, "device"), topology = field_of(job, "topology"),
+                    slices = field_of(job, "slices");
+  const std::size_t dash = device.rfind('-');
+  std::vector<std::string> names{topology.empty() ? device : fmt::format("{}:{}", device, topology)};
+  if (topology.empty() && dash != std::string::npos)
+    names.push_back(fmt::format("{}:{}", device.substr(0, dash), device.substr(dash + 1)));
+  for (std::string& name : names) {
+    if (slices != "1" && !slices.empty()) name = fmt::format("{}*{}", slices, name);
+    if (!device.empty() && hardware::parse_cluster(name, catalogue, "--from")) return name;
+  }
+  return "";
+}
+
+/// How many chips what starts the program asks for.
+std::string chips_of(const launch::Settings& job) {
+  const std::string chips = field_of(job, "chips");
+  const auto nodes = parse_number(field_of(job, "nodes")), each = parse_number(field_of(job, "node_chips"));
+  if (chips.empty() && nodes && each) return exact_number(*nodes * *each);
+  return parse_number(chips) ? chips : "";
+}
+
+/// A service of several replicas: engines whose options are read, each on chips of its own.
+void add_replicas(launch::Settings& plan, const std::string& chips, std::vector<std::string>& notes) {
+  const auto all = parse_number(chips), one = parse_number(field_of(plan, "chips"));
+  if (!all || !one || *all <= *one || std::fmod(*all, *one) != 0.0) return;
+  for (const char* field : {"chips", "dp", "batch"})
+    if (const auto number = parse_number(field_of(plan, field))) plan[field] = exact_number(*number * (*all / *one));
+  notes.push_back(fmt::format("{} replicas of {} chips each", exact_number(*all / *one), exact_number(*one)));
+}
+
+}  // namespace
+
 Result<std::optional<Launched>> fill_from(Request& request, const Context& context) {
   if (!is_launched(request)) return std::optional<Launched>();
-  const auto from = request.value(from_option.name);
-  const Request given = request;
-  ASSAY_TRY(targets, launch::targets_of(context.catalogue, request.verb().name));
-  ASSAY_TRY(found, launch::find_options(*targets, *from, "--from"));
-  const auto on = request.value("on");
-  if (!on)
-    return fail("--from", "it does not say on which chips it runs", "add --on, e.g. --on h100-sxm", Error::Kind::usage);
+  const auto from = request.value("from");
+  const std::string verb(request.verb().name);
+  ASSAY_TRY(targets, launch::targets_of(context.catalogue, verb));
+  ASSAY_TRY(jobs, launch::jobs_of(context.catalogue));
+  ASSAY_TRY(variables, variables_of(request));
+  ASSAY_TRY(found, launch::find_options({*targets, *jobs, std::move(variables), {}}, *from, "--from"));
   Launched out{std::move(found.target), {}, {}, std::move(found.notes)};
+  if (out.target.explicit_) out.notes.emplace_back("what its recipe sets beyond these options is not known");
+  if (!request.has("on"))
+    if (const std::string cluster = cluster_of(found.job, context.catalogue); !cluster.empty()) {
+      ASSAY_CHECK(request.fill("on", cluster, "--from"));
+      out.filled.emplace_back("on", cluster);
+    }
+  const Request given = request;
+  const auto on = request.value("on");
+  const bool counted = on && has_count(*on);
   std::vector<launch::Unused> dropped;
-  launch::Settings known = known_of(request, context);
-  if (has_count(*on)) drop_launcher(out.target, found.given, dropped);
-  const auto relations = relations_of(request.verb().name);
-  ASSAY_TRY(reading, launch::read_lines(out.target, found.given, known, relations));
-  if (!has_count(*on) && reading.plan.find("chips") == reading.plan.end()) {
-    // Nothing says how many: as everywhere, a chip alone is one chip.
-    known["chips"] = "1";
+  launch::Settings known = on ? known_of(request, context) : launch::Settings{{"slices", "1"}, {"chip", ""}};
+  if (counted) drop_launcher(out.target, found.given, dropped);
+  const auto relations = relations_of(verb);
+  // A service may have several replicas of what the options say, each on chips of its own.
+  std::string chips = counted ? field_of(known, "chips") : chips_of(found.job);
+  if (verb == "serve") known.erase("chips");
+  auto read = launch::read_lines(out.target, found.given, known, relations);
+  if (!read && !counted) {
+    // The chips of one of its parts, or of an example, are too few for the plan: their number is asked for.
+    drop_launcher(out.target, found.given, dropped, "its number of chips is not that of the plan");
+    if (auto again = launch::read_lines(out.target, found.given, known, relations)) read = std::move(again);
+  }
+  ASSAY_TRY(reading, std::move(read));
+  if (!chips.empty() && reading.plan.find("chips") == reading.plan.end()) {
+    known["chips"] = chips;
     ASSAY_SET(reading, launch::read_lines(out.target, found.given, known, relations));
-  } else if (!has_count(*on)) {
-    const std::string cluster = fmt::format("{}:{}", *on, reading.plan.at("chips"));
-    request.replace("on", cluster);
-    out.filled.emplace_back("on", cluster);
+  } else if (!chips.empty() && verb == "serve") {
+    add_replicas(reading.plan, chips, out.notes);
+    if (counted && field_of(reading.plan, "chips") != chips)
+      return fail("--from", fmt::format("its plan is for {} chips", field_of(reading.plan, "chips")),
+                  fmt::format("{} has {}; give a multiple", *on, chips));
   }
   out.reading = std::move(reading);
   out.reading.unused.insert(out.reading.unused.end(), dropped.begin(), dropped.end());
   if (!out.target.software.empty() && !request.has("software"))
     out.reading.plan.emplace("software", out.target.software);
-  ASSAY_CHECK(fill_model(request, context, out));
+
+  Asked asked;
+  chips = field_of(out.reading.plan, "chips");
+  if (!on) {
+    asked.what.emplace_back("on which chips it runs");
+    asked.give.push_back(fmt::format("--on, e.g. --on h100-sxm:{}", chips.empty() ? "8" : chips));
+  } else if (!counted && chips.empty()) {
+    asked.what.emplace_back("on how many chips it runs");
+    asked.give.push_back(fmt::format("their number, e.g. --on {}:8", *on));
+  } else if (!counted) {
+    const std::string cluster = fmt::format("{}:{}", *on, chips);
+    request.replace("on", cluster);
+    out.filled.emplace_back("on", cluster);
+  }
+  ASSAY_CHECK(fill_model(request, context, out, asked));
+  const auto& plan = out.reading.plan;
+  std::vector<std::string> values;
+  for (const launch::Unused& one : out.reading.unused) {
+    const bool matters = std::any_of(out.reading.open.begin(), out.reading.open.end(), [&](const std::string& field) {
+      const bool names_batch = field == "sequences" && request.has("batch");
+      return plan.find(field) == plan.end() && !request.has(field) && !names_batch;
+    });
+    if (matters && one.is_open && one.value.find('$') != std::string::npos)
+      values.push_back(fmt::format("{} = {}", one.name, one.value));
+  }
+  for (const std::string& file : found.asked) values.push_back(fmt::format("the file {}", file));
+  if (!values.empty()) {
+    asked.what.push_back(fmt::format("the value of {}", join(values, ", ")));
+    asked.give.push_back(
+        fmt::format("--var NAME=VALUE for each{}",
+                    found.unset.empty() ? "" : fmt::format("; it also asks for {}", join(found.unset, ", "))));
+  }
+  if (verb == "train" && values.empty() && !request.has("batch") && plan.find("sequences") == plan.end() &&
+      !(asked.what.size() > 0 && chips.empty())) {
+    asked.what.emplace_back("how many sequences a step has");
+    asked.give.emplace_back("--batch, e.g. --batch 256seq");
+  }
+  if (!asked.what.empty())
+    return fail("--from", fmt::format("it does not say {}", join(asked.what, ", nor ")),
+                fmt::format("add {}", join(asked.give, ", and ")), Error::Kind::usage);
   ASSAY_CHECK(fill_options(request, given, out));
   return std::optional(std::move(out));
 }
@@ -148,6 +294,9 @@ void add_from(const Launched& launched, report::Response& response) {
   if (!names.empty())
     response.notes.insert(response.notes.begin(), fmt::format("--from: not used: {}", join(names, ", ")));
   response.notes.insert(response.notes.begin(), launched.notes.begin(), launched.notes.end());
+  response.important.insert(response.important.begin(), launched.notes.begin(), launched.notes.end());
+  for (const launch::Unused& one : launched.reading.unused)
+    if (one.is_open) response.important.push_back(fmt::format("--from: {} {}: {}", one.name, one.value, one.why));
   response.results.emplace_back("from", report::Members{{"program", launched.target.name},
                                                         {"version", launched.target.version},
                                                         {"request", std::move(request)},

@@ -11,31 +11,11 @@
 
 namespace assay::verbs {
 
-inline constexpr OptionSpec from_option{"from", "FILE|COMMAND",
-                                        "read model, batch and strategy from a configuration file, a script or a "
-                                        "command line (in quotes) of a program that "
-                                        "--emit writes for; options of this command line take precedence"};
-inline constexpr OptionSpec emit_option{
-    "emit", "PROGRAM",
-    "print what runs the plan: configuration and command line of a training framework or serving engine, with a reason "
-    "for each line; an unknown name is answered with the known ones"};
-inline constexpr OptionSpec launcher_option{
-    "launcher", "NAME", "with --emit: a batch script for slurm or k8s, not a plain one", false, "slurm|k8s"};
-
-/// The options of verbs whose plans can be run.
-inline std::vector<OptionSpec> launch_options() {
-  return {emit_option,
-          launcher_option,
-          from_option,
-          {"improve", "", "better plans next to this one, one change at a time"}};
-}
-
 /// Whether --from of a request is a file or a command line, which other verbs have no use for.
 inline bool is_launched(const Request& request) {
   const auto& options = request.verb().options;
-  return request.has(from_option.name) && std::any_of(options.begin(), options.end(), [](const OptionSpec& option) {
-           return option.name == emit_option.name;
-         });
+  return request.has("from") &&
+         std::any_of(options.begin(), options.end(), [](const OptionSpec& option) { return option.name == "emit"; });
 }
 
 /// What a request was filled from.

@@ -8,11 +8,6 @@
 
 namespace assay::verbs {
 
-/// Options of every verb that prints costs.
-inline constexpr OptionSpec price_option{"price", "CHIP=USD", "what an hour of a chip costs you, e.g. h100-sxm=2.50",
-                                         true};
-inline constexpr OptionSpec prices_option{"prices", "PROVIDER", "use the list prices of this provider, e.g. AWS"};
-
 /// What --price and --prices say.
 Result<hardware::PriceChoice> read_prices(const Request& request, const hardware::Catalogue& catalogue);
 

@@ -6,6 +6,7 @@
 
 #include "assay/ask/draw/sentences.h"
 #include "assay/ask/report/derivation.h"
+#include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/launched.h"
 #include "assay/ask/verbs/prices.h"
 #include "assay/base/progress.h"
@@ -49,16 +50,6 @@ bool is_map(const VerbSpec& verb, std::string_view name) {
 }
 
 }  // namespace
-
-Result<const VerbSpec*> find_verb(std::string_view name) {
-  std::vector<std::string> names;
-  for (const VerbSpec& verb : verbs()) {
-    if (verb.name == name) return &verb;
-    names.emplace_back(verb.name);
-  }
-  for (const auto& [word, help] : built_in_words()) names.emplace_back(word);
-  return fail("", fmt::format("unknown command {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
-}
 
 namespace {
 
@@ -202,7 +193,7 @@ Result<void> Request::finish() const {
   }
   if (arguments_.size() < needed && !is_launched(*this))  // which may name the rest
     return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
-                verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
+                verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().command),
                 Error::Kind::usage);
   if (arguments_.size() > most)
     return fail(std::string(verb_->name), fmt::format("unexpected argument {}", in_quotes(arguments_[most])),
@@ -429,7 +420,12 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
     response->important.push_back(response->notes.back());
     if (response->screen) response->screen->notes.push_back(response->notes.back());
   }
-  if (!response->screen && request.verb().screen) response->screen = request.verb().screen(request, *response);
+  if (!response->screen) {
+    if (request.verb().screen)
+      response->screen = request.verb().screen(request, *response);
+    else if (const auto screen = declared_text(fmt::format("screens/{}.txt", request.verb().name)); !screen.empty())
+      response->screen = report::described_screen(screen, *response);
+  }
   if (has_estimate_outside(report::Value(response->results)))
     response->notes.emplace_back(
         "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "

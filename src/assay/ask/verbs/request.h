@@ -19,46 +19,38 @@ namespace assay::verbs {
 
 /// A flag (`value` empty) or an option with a value. What `value` means is in ask/verbs/table/value_kinds.h.
 struct OptionSpec {
-  std::string_view name, value, help;
+  std::string name, value, help;
   bool repeatable = false;
   /// "table|tree|json", where only these are allowed. Of a flag "no": --FLAG=no turns off what would else be on.
-  std::string_view choices = {};
-  std::string_view detail = {};    ///< of a flag: what may follow as --FLAG=DETAIL
-  std::string_view offers = {};    ///< "gpipe|1f1b": what completion offers, where other values are allowed as well
-  std::string_view fallback = {};  ///< what holds where it is not given, if that is always the same
-  bool may_stand_alone = false;    ///< its value may be left out
-  bool of_terminal = false;        ///< it shapes what a terminal shows, and no answer
-  bool attachable = false;         ///< its file may come with the request
-  std::string_view inputs = {};    ///< "train|serve": the kinds of input that it counts for; empty: all of the verb's
-
-  template <class T>
-  constexpr OptionSpec with(T OptionSpec::*member, T value) const {
-    OptionSpec out = *this;
-    out.*member = value;
-    return out;
-  }
-  constexpr OptionSpec for_inputs(std::string_view kinds) const { return with(&OptionSpec::inputs, kinds); }
-  constexpr OptionSpec by_default(std::string_view standard) const { return with(&OptionSpec::fallback, standard); }
-  constexpr OptionSpec or_alone() const { return with(&OptionSpec::may_stand_alone, true); }
-  constexpr OptionSpec may_be_attached() const { return with(&OptionSpec::attachable, true); }
-  constexpr OptionSpec for_terminal() const { return with(&OptionSpec::of_terminal, true); }
+  std::string choices;
+  std::string detail;            ///< of a flag: what may follow as --FLAG=DETAIL
+  std::string offers;            ///< "gpipe|1f1b": what completion offers, where other values are allowed as well
+  std::string fallback;          ///< what holds where it is not given, if that is always the same
+  bool may_stand_alone = false;  ///< its value may be left out
+  bool of_terminal = false;      ///< it shapes what a terminal shows, and no answer
+  bool attachable = false;       ///< its file may come with the request
+  std::string inputs;            ///< "train|serve": the kinds of input that it counts for; empty: all of the verb's
 };
 
 struct ArgumentSpec {
-  std::string_view name, help;
-  bool required = true, repeatable = false;
-  std::string_view offers = {};  ///< as of an option
-  bool attachable = false;       ///< the same
+  std::string name, help;
+  bool required = false, repeatable = false;
+  std::string offers;       ///< as of an option
+  bool attachable = false;  ///< the same
 };
 
 /// Options of which a request gives at most one, and why.
 struct Exclusive {
-  std::string_view one, other, why;
+  std::string one, other, why;
 };
 
 /// A kind of input that a verb takes, where some of its options count for other kinds only.
 struct InputKind {
-  std::string_view word, name, example;  ///< "train", "a training run", "assay run train llama-3-8b --layers 2"
+  std::string word, name, example;  ///< "train", "a training run", "assay run train llama-3-8b --layers 2"
+};
+
+struct VerbExample {
+  std::string command, shows;
 };
 
 class Request;
@@ -79,23 +71,29 @@ struct Context {
   bool within = false;  ///< one of many requests of another verb, which needs no advice
 };
 
-/// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come
-/// from here.
+/// A verb as catalogue/verbs/NAME.toml declares it, with the functions that answer. Help, completion, checking and the
+/// schema of requests come from here.
 struct VerbSpec {
-  std::string_view name, summary, description;
+  std::string name, summary, description;
   std::vector<ArgumentSpec> arguments;
   std::vector<OptionSpec> options;
-  std::vector<std::pair<std::string_view, std::string_view>> examples;  ///< command, what it shows
-  Result<report::Response> (*answer)(const Request&, const Context&);
+  std::vector<VerbExample> examples;
   bool has_picture = false;
-  bool passes_options = false;  ///< options it does not know are words of its arguments, which are a command
-  /// Its answer as one screen, where the answer does not bring one: nothing shows all results.
-  std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;
-  std::vector<Exclusive> exclusive = {};
+  bool passes_options = false;   ///< options it does not know are words of its arguments, which are a command
   bool on_this_machine = false;  ///< it runs programs and writes files
-  std::vector<InputKind> inputs = {};
+  std::vector<Exclusive> exclusive;
+  std::vector<InputKind> inputs;
+  Result<report::Response> (*answer)(const Request&, const Context&) = nullptr;
+  /// Its answer as one screen, where neither the answer nor catalogue/screens/ has one: nothing shows all results.
+  std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;
 };
 
+/// What catalogue/verbs/NAME.toml declares, read once: a verb, `ui`, or options that others share.
+const VerbSpec& declared(const std::string& name);
+/// The text of a file of the catalogue that describes verbs: answers/NAME.txt has the keys of its results in the
+/// grammar of ask/verbs/table/grammar.h, screens/NAME.txt its screen in that of ask/report/patterns.h. Empty where it
+/// is absent.
+std::string_view declared_text(std::string_view path);
 /// The verb of that name; the error suggests others.
 Result<const VerbSpec*> find_verb(std::string_view name);
 /// The option of a verb, its own or one that every verb takes; null where there is none.

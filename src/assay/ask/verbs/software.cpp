@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/kernel/software/software.h"
@@ -110,6 +109,8 @@ report::Response describe(const kernel::ChosenSoftware& chosen, bool of_version)
   return response;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(all, kernel::software_of(context.catalogue));
   if (!request.arguments().empty()) {
@@ -129,23 +130,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.results.emplace_back("software", std::move(rows));
   response.table_key = "software";
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"software",
-          "list frameworks and engines, or show one",
-          "Shows what --software sets on `assay train` and `assay serve`: values of their options, the versions and "
-          "cases they hold for, and their sources. A name without a version means the newest one.",
-          {{"name", "a name, or NAME@VERSION (default: all)", false}},
-          {},
-          {{"assay software", "all that the catalogue knows"},
-           {"assay software composer@2023", "what one version does, and where that is from"}},
-          &answer,
-          false,
-          false,
-          &screens::software};
 }
 
 }  // namespace assay::verbs::software

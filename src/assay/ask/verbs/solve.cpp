@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
@@ -261,6 +260,8 @@ std::string_view kind_text(search::Threshold::Kind kind) {
   }
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(line, read_line(request));
   ASSAY_TRY(condition, read_condition(request));
@@ -311,12 +312,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (found.nearest_failing) out.emplace_back("nearest_that_fails", *found.nearest_failing);
   out.emplace_back("exact", found.exact);
   if (found.kind != search::Threshold::Kind::never) out.emplace_back("request", line.text(found.value));
-  report::Items rows;
-  for (const search::Threshold::Tested& one : found.tested) {
-    report::Members row{{"value", one.value}, {"holds", one.holds}};
-    rows.emplace_back(std::move(row));
-  }
-  out.emplace_back("tried", std::move(rows));
+  out.emplace_back("tried", report::rows_of(found.tested, [&](const search::Threshold::Tested& one) {
+                     report::Members row{{"value", one.value}, {"holds", one.holds}};
+                     return row;
+                   }));
   response.table_key = "tried";
   if (solved) {
     response.headline = fmt::format("{} is the {} value of {} for which {} holds", human_count(found.value),
@@ -339,30 +338,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
         "the condition changes more than once: the table shows values beyond this one where it does not hold");
   if (!found.exact) response.notes.emplace_back("some values in between could not be tried, so a nearer one may exist");
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"solve",
-          "the value of one option at which a condition changes",
-          "The arguments are any other command with one ? in place of a whole number, and --until a condition on its "
-          "answer: compute-bound, memory-bound, network-bound, fits, or KEY<VALUE, KEY>VALUE, KEY=VALUE. Finds the "
-          "smallest value that meets it, or the largest if the first one tried does.",
-          {{"command", "another command with one ?", true, true}},
-          {{"until", "CONDITION", "the condition on the answer: compute-bound, fits, 'time.lower<1ms', 'mfu>0.4'"},
-           OptionSpec{"from", "N", "the smallest value to try"}.by_default("1"),
-           {"to", "N", "the largest value to try (default: 2^40)"}},
-          {{"assay solve train llama-3-70b --on tpu-v5p:16x16x16 --fsdp 1024 --tp 4 --batch '?seq' --until 'mfu>0.5'",
-            "the least batch"},
-           {"assay solve roofline 'bf16[?,8192] @ bf16[8192,8192]' --on tpu-v5e --until compute-bound",
-            "the critical batch of a product"},
-           {"assay solve collective all-reduce --bytes '?MB' --on h100-sxm:256 --until 'time.lower>1ms'",
-            "how much can be reduced in a millisecond"}},
-          &answer,
-          false,
-          true,
-          &screens::solve};
 }
 
 }  // namespace assay::verbs::solve

@@ -8,7 +8,6 @@
 #include "assay/ask/draw/animation.h"
 #include "assay/ask/draw/array_scene.h"
 #include "assay/ask/draw/chart/chart.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 
@@ -133,6 +132,8 @@ report::Members cycle_members(const roofline::SystolicCycles& cycles) {
           {"steady", cycles.steady}, {"stall", cycles.stall}, {"drain", cycles.drain}};
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   const roofline::SystolicCycles closed = roofline::systolic_cycles(query.array, query.m, query.k, query.n);
@@ -180,30 +181,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes.push_back(fmt::format("array from {}", query.array_source));
   response.headline = fmt::format("{} cycles, {:.1f} % useful", human_count(closed.total), 100.0 * closed.utilisation);
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"systolic",
-          "a matmul on a systolic array, cycle by cycle",
-          "Simulates X[M,K] times W[K,N] on a weight-stationary array of rows (contracting) x columns with real data; "
-          "reports cycles by kind, utilisation and padding.",
-          {{"M", "rows of X", true}, {"K", "contracting size", true}, {"N", "columns of W", true}},
-          {OptionSpec{"array", "RxC", "rows x columns"}.by_default("128x128"),
-           {"on", "CHIP", "take the array and clock of a chip"},
-           {"single-buffered", "", "weights cannot load while a tile is running"},
-           {"animate", "FILE", "write an animated svg: what each cell holds, cycle by cycle; for small arrays"},
-           set_option},
-          {{"assay systolic 512 512 512 --array 128x128", "utilisation of a square product"},
-           {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},
-           {"assay systolic 300 200 100 --array 64x64 --output activity.svg", "busy multipliers over time"},
-           {"assay systolic 6 4 4 --array 4x4 --animate array.svg", "what each cell holds, cycle by cycle"}},
-          &answer,
-          true,
-          false,
-          &screens::systolic,
-          {{"on", "array", "--array and --on both name the array"}}};
 }
 
 }  // namespace assay::verbs::systolic

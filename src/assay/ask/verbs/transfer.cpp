@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "assay/ask/draw/timeline/timeline_scene.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/chip_figures.h"
@@ -197,6 +196,8 @@ void explain(const Query& query, report::Response& response) {
   response.derived = {traced.lower.id, traced.upper.id};
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   const hardware::Cluster& cluster = query.cluster;
@@ -258,42 +259,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.headline = fmt::format("{} in {} when stages overlap, {} one after the other; limited by {}",
                                   human(query.bytes), human(times.lower), human(times.upper), limiter.name);
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "transfer",
-      "move bytes between memories, chips, hosts and slices",
-      "Places: hbm, vmem (every chip's, bytes spread evenly), host (every host's DRAM), chip(x,y) (one chip's "
-      "HBM), slice(i). Stages that stream overlap at best (lower) or run one after the other (upper).",
-      {},
-      {{"bytes", "BYTES", "16GB, 80GiB, or a tensor bf16[8,128,8192]"},
-       {"from", "PLACE", "where the bytes are"},
-       {"to", "PLACE", "where they go"},
-       on_option,
-       {"then", "OP", "an operation at the destination that reads the bytes from HBM"},
-       {"tile", "BYTES", "move and compute in tiles of this size, so that stages overlap tile by tile"},
-       OptionSpec{"buffers", "N", "tiles that are on their way at once"}.by_default("2"),
-       {"while", "TIME", "what runs meanwhile: says whether the transfer hides behind it"},
-       set_option},
-      {{"assay transfer --bytes 'bf16[8,128,8192]' --from 'chip(0,0)' --to 'chip(3,3)' --on tpu-v5e:4x4",
-        "hops, first byte and total over both ports"},
-       {"assay transfer --bytes 16GB --from host --to 'chip(0,0)' --on tpu-v5e:4x4 --then 'bf16[8,131072] @ "
-        "int8[131072,131072]'",
-        "staged over PCIe, ICI and HBM"},
-       {"assay transfer --bytes 1GiB --from 'slice(0)' --to 'slice(1)' --on '2*tpu-v5p:4x4x4'",
-        "over the data-centre network"},
-       {"assay transfer --bytes 'bf16[2,16Mi]' --from hbm --to vmem --on tpu-v5e --then 'add(bf16[16Mi])' --tile 4MiB "
-        "--output stream.svg",
-        "an addition that streams through on-chip memory"},
-       {"assay transfer --bytes 'int8[8192,8192]' --from hbm --to vmem --on tpu-v5e --while 100us",
-        "weights that are loaded during attention"}},
-      &answer,
-      true,
-      false,
-      &screens::transfer};
 }
 
 }  // namespace assay::verbs::transfer

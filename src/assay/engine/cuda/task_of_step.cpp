@@ -72,7 +72,7 @@ class StepTask {
       case program::Op::update: {
         Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.out[0])},
                                         place_.layout.is_first_holder(step_.in[0], place_.device) ? 1.0 : 0.0);
-        if (program_.tensor(step_.in[1]).rank > 1) task->flags |= assay_cuda_decays;
+        if (program::is_matrix(program_.tensor(step_.in[1]))) task->flags |= assay_cuda_decays;
         return task;
       }
       default:

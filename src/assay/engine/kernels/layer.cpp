@@ -46,7 +46,7 @@ void copy_columns(const Array& from, std::int64_t from_column, Array& to, std::i
 }  // namespace
 
 Array embed(const Array& tokens, const Array& table, const Extent& rows) {
-  const std::int64_t width = element_count(table.shape) / table.shape[0];
+  const std::int64_t width = element_count(table.shape) / rows.size;
   Array out = zeros({std::ssize(tokens.values), width});
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace assay::engine {
 namespace {
@@ -55,6 +54,16 @@ ProgramMemory given_memory(const language::Compiled& compiled, const StepRunner&
   return memory;
 }
 
+/// A row that a gather asks for and its table lacks.
+std::optional<RowBeyond> row_beyond(const program::Program& program, const program::Step& step, StepRunner& runner,
+                                    const ProgramMemory& memory) {
+  const program::ProgramTensor& table = program.tensor(step.in[1]);
+  const std::int64_t rows = table.dims[index_of(std::max<int>(0, step.detail))].size;
+  for (const double row : runner.collected(step.in[0], memory).values)
+    if (!(row >= 0.0 && row < static_cast<double>(rows))) return RowBeyond{&step - program.steps.data(), row, rows};
+  return std::nullopt;
+}
+
 std::vector<Seconds> slowest_times(Transport& transport, const StepRunner& runner) {
   std::vector<double> mine;
   for (const StepClock& clock : runner.clocks()) mine.push_back(clock.time.value());
@@ -102,13 +111,19 @@ TextRun run_text(const language::Compiled& compiled, Transport* transport) {
     const Bytes received = runner.received(), predicted = runner.predicted();
     if (transport)
       gather_values(*transport, {});  // ranks start a step together, so that its time is not one of waiting
+    if (step.op == program::Op::embed && !run.beyond)
+      run.beyond = row_beyond(compiled.program, step, runner, run.memory);
     runner.run(step, nullptr, run.memory);
     moved.push_back((runner.received() - received).value() *
                     (transport ? travelling_share(compiled.program, step) : 1.0));
     stated.push_back((runner.predicted() - predicted).value());
   }
   for (const auto* named : {&compiled.results, &compiled.gradients})
-    for (const language::NamedTensor& one : *named) run.results[one.name] = runner.collected(one.tensor, run.memory);
+    for (const language::NamedTensor& one : *named) {
+      const double before = runner.disagreement();
+      run.results[one.name] = runner.collected(one.tensor, run.memory);
+      if (runner.disagreement() > before) run.disagreeing = one.name;
+    }
   run.facts = {runner.disagreement(), runner.byte_error(), runner.received(), runner.predicted()};
   if (transport) {
     run.facts = facts_of_ranks(*transport, compiled.program, moved, stated, runner.disagreement());
@@ -145,18 +160,10 @@ Shards gathered(const language::Compiled& compiled, const TextRun& run, int tens
 }
 
 double relative_error(const Array& got, const Array& expected) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (got.shape != expected.shape) return infinity;
-  double error = 0.0, scale = 1.0;
-  for (std::size_t i = 0; i < got.values.size(); ++i) {
-    const double a = got.values[i], b = expected.values[i];
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double difference = std::abs(a - b);
-    error = std::max(error, std::isnan(difference) ? infinity : difference);
-  }
+  double scale = 1.0;
   for (const double value : expected.values)
     if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
-  return error / scale;
+  return largest_difference(got, expected) / scale;
 }
 
 }  // namespace assay::engine

@@ -1,6 +1,7 @@
 // Executes programs that are written as text, with the executor of all programs.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,13 +10,22 @@
 
 namespace assay::engine {
 
+/// A row that a gather asks for and its table lacks.
+struct RowBeyond {
+  std::ptrdiff_t step = 0;
+  double row = 0;
+  std::int64_t rows = 0;  ///< of the table
+};
+
 struct TextRun {
   NamedArrays results;  ///< and gradients, by name
   /// What every device of this process held of every tensor, by tensor and device.
   std::vector<Shards> memory;
   RunFacts facts;
-  Bytes predicted;             ///< received per device in all movements, by the steps
-  std::vector<Seconds> times;  ///< of each step on the slowest rank; none without ranks
+  std::string disagreeing;          ///< the result or gradient of which devices differ most, if they do
+  std::optional<RowBeyond> beyond;  ///< the first one
+  Bytes predicted;                  ///< received per device in all movements, by the steps
+  std::vector<Seconds> times;       ///< of each step on the slowest rank; none without ranks
 };
 
 /// The array that a given tensor of a program holds.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -332,14 +333,19 @@ TEST(TextProgram, RandomManualProgramsEqualOneDevice) {
        "expect y[J, K] = x * w"),
       "y[J, K] = psum_scatter(x * u, {0}, J); result y[J_{0}, K]; expect y[J, K] = x * w",
       "s = psum(sum(square(x), I, J), {0}); result s; expect s = sum(square(x), I, J)",
+      ("table = all_gather(w, {0}, I); rows[T, K] = gather(table, t); s = psum(sum(square(rows), T, K), {0}); result "
+       "s; "
+       "expect s = sum(square(gather(w, t)), T, K)"),
   };
   Dice dice(7);
   for (int round = 0; round < 40; ++round) {
     const std::string body = bodies[dice(std::size(bodies))];
     const bool two = dice.chance(2);
     const std::string mesh = two ? "X=2, Y=4" : "X=4", axes = two ? "XY" : "X";
-    std::string text = fmt::format("mesh {}; dims I=16, J=8, K=4; mode manual; input x[I_{}, J]; input w[I_{}, K]; ",
-                                   mesh, axes, axes);
+    std::string text = fmt::format(
+        "mesh {}; dims I=16, J=8, K=4, T=8; mode manual; input x[I_{}, J]; input w[I_{}, K]; "
+        "input t[T_{}] = random 1 below I; ",
+        mesh, axes, axes, axes);
     text += "u = w; ";
     text += fmt::format(fmt::runtime(body), axes, two ? "Y" : "X", two ? 8 : 4);
     // A scalar is joined without dimensions.
@@ -348,6 +354,30 @@ TEST(TextProgram, RandomManualProgramsEqualOneDevice) {
     if (differentiates) text += text.find("result s") != std::string::npos ? "; gradients of s" : "; gradients of y";
     expect_as_on_one_device(text, true);
   }
+}
+
+TEST(TextProgram, ValuesThatAreNoNumbersAreEqualOnAllDevices) {
+  const auto both = run_both("mesh X=4; dims I=8; input x[I_X]; y = sum(log(x - 9), I); result y");
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(std::isnan(both->run.results.at("y").values[0]));
+  EXPECT_EQ(both->run.facts.disagreement, 0.0);
+}
+
+TEST(TextProgram, AResultThatDiffersBetweenDevicesIsNamed) {
+  const auto both =
+      run_both("mesh X=4; dims I=8; mode manual; input x[I_X]; y = x + 1; z = psum(x, X); result y[I]; result z[I]");
+  ASSERT_TRUE(both);
+  EXPECT_GT(both->run.facts.disagreement, 0.0);
+  EXPECT_EQ(both->run.disagreeing, "y");
+}
+
+TEST(TextProgram, ARowThatATableLacksIsFound) {
+  const auto both =
+      run_both("mesh X=2; dims T=4, V=3, D=2; input t[T_X] = iota; input table[V, D]; y = gather(table, t); result y");
+  ASSERT_TRUE(both);
+  ASSERT_TRUE(both->run.beyond);
+  EXPECT_EQ(both->run.beyond->row, 3.0);
+  EXPECT_EQ(both->run.beyond->rows, 3);
 }
 
 TEST(TextProgram, MeshesOfManyAxesAreBounded) {

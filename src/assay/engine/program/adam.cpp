@@ -4,12 +4,12 @@
 
 namespace assay::engine {
 
-void adam_step(const AdamW& adam, std::int64_t number, const Array& gradient, Array& weight, Array& first,
+void adam_step(const AdamW& adam, std::int64_t number, bool decays, const Array& gradient, Array& weight, Array& first,
                Array& second) {
   const auto steps = static_cast<double>(number);
   const double first_whole = 1.0 - std::pow(adam.first_decay, steps);
   const double second_whole = 1.0 - std::pow(adam.second_decay, steps);
-  const double kept = weight.shape.size() > 1 ? 1.0 - adam.rate * adam.weight_decay : 1.0;
+  const double kept = decays ? 1.0 - adam.rate * adam.weight_decay : 1.0;
   for (std::size_t i = 0; i < weight.values.size(); ++i) {
     const double g = gradient.values[i];
     double &m = first.values[i], &v = second.values[i];

@@ -18,8 +18,8 @@ struct Moments {
   Shards first, second;
 };
 
-/// The `number`-th step, counted from 1.
-void adam_step(const AdamW& adam, std::int64_t number, const Array& gradient, Array& weight, Array& first,
+/// The `number`-th step, counted from 1, of a weight that decays or does not.
+void adam_step(const AdamW& adam, std::int64_t number, bool decays, const Array& gradient, Array& weight, Array& first,
                Array& second);
 
 }  // namespace assay::engine

@@ -63,7 +63,8 @@ struct Local {
 
   Extent extent(int id, LogicalDim dim) const { return layout.extent(id, dim, context.device); }
   Extent vocabulary(int id) const { return extent(id, LogicalDim::vocabulary); }
-  Extent table_rows(int id) const { return layout.extents(id, context.device).front(); }
+  /// Rows of a table: its first dimension, unless the step names another one after dimensions that no device splits.
+  Extent table_rows(int id) const { return layout.extents(id, context.device)[step.detail < 0 ? 0 : dim()]; }
   std::int64_t first_expert(int id) const { return extent(id, LogicalDim::experts).start; }
   std::int64_t width(int id) const { return layout.row_width(id, context.device); }
   std::int64_t first_position(int id) const { return layout.first_position(id, context.device); }

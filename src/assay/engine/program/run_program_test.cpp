@@ -106,7 +106,9 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
           moved.at(name).values[i] += by;
           return train(variety.model, {}, how, moved).loss;
         };
-        EXPECT_NEAR(gradient.values[i], (loss(step) - loss(-step)) / (2 * step), 5e-9) << variety.name << ' ' << name;
+        const double value = gradient.values[i];  // processors that round otherwise move some by 2e-7 of their size
+        EXPECT_NEAR(value, (loss(step) - loss(-step)) / (2 * step), 5e-9 + 1e-6 * std::abs(value))
+            << variety.name << ' ' << name;
       }
       // A bias of keys that nothing turns shifts all scores of a query alike: no loss depends on it.
       if (!name.ends_with("b_k") || variety.model.learned_positions == 0)

@@ -206,7 +206,8 @@ void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
     const Array& gradient = memory[at(step.in[0])][d];
     if (gradient.values.size() != mine[d].values.size()) throw InternalError("a gradient is not of its weight");
     if (moments)
-      adam_step(*adam_, update_number_, gradient, mine[d], moments->first[d], moments->second[d]);
+      adam_step(*adam_, update_number_, program::is_matrix(program_.tensor(step.in[1])), gradient, mine[d],
+                moments->first[d], moments->second[d]);
     else
       for (std::size_t i = 0; i < mine[d].values.size(); ++i) mine[d].values[i] -= descent_rate * gradient.values[i];
     const bool counts = layout_.is_first_holder(step.in[0], d);

@@ -2,7 +2,7 @@
 // that stream memory.
 #include <algorithm>
 #include <cmath>
-#include <tuple>
+#include <utility>
 
 #include "assay/lab/fit/fit.h"
 
@@ -36,7 +36,7 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
     if (kind != static_cast<std::size_t>(KernelKind::attention_both) && any_row(problem, mine))
       minimise(
           {fit(problem.harnesses.at(source).launch[kind],
-               problem.ranges.launch(source, problem.ranges.harness.kernel_launch))},
+               problem.ranges.launch(source, problem.ranges.of("measuring")["kernel_launch"]))},
           [&] { return kernel_misfit(problem, mine); }, 60);
   }
 }
@@ -54,39 +54,40 @@ void launch_twice(const FitProblem& problem, const std::string& source, Harness&
 
 /// All numbers of a pass: how rows of tiles follow each other, and those of heads that have rows, too.
 std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take,
-                                          double head_step, const PassRanges& ranges, hardware::AttentionPass& pass,
+                                          double head_step, const RangeTable& ranges, hardware::AttentionPass& pass,
                                           bool backward) {
-  std::vector<FitParameter> parameters{fit(pass.share, ranges.share)};
+  std::vector<FitParameter> parameters{fit(pass.share, ranges["share"])};
   const auto some = [&](const auto& head) {
     return any_row(problem, [&](const KernelRow& row) { return take(row) && head(row.kernel.attention.head_dim); });
   };
   const auto padded = [&](double size) { return kernel::kernel_head(size, head_step); };
-  const auto add = [&]<class T>(std::optional<T>& number, const FitRange<T>& range) {
-    if (!number) number = range.start;
+  const auto add = [&]<class T>(std::optional<T>& number, const AnyRange& range) {
+    if (!number) number = range.start<T>();
     parameters.push_back(fit(*number, range));
   };
   // Heads of one size do not tell the softmax from the products.
   const auto narrow = [&](double size) { return padded(size) <= hardware::whole_row; };
   if (some(narrow) && some([&](double size) { return !narrow(size); }))
-    parameters.push_back(fit(pass.softmax, ranges.softmax));
-  if (some([](double size) { return size > hardware::wide_head; })) parameters.push_back(fit(pass.wide, ranges.wide));
+    parameters.push_back(fit(pass.softmax, ranges["softmax"]));
+  if (some([](double size) { return size > hardware::wide_head; }))
+    parameters.push_back(fit(pass.wide, ranges["wide"]));
   const bool own = any_row(problem, [&](const KernelRow& row) { return take(row) && is_own(row.source); });
   const bool both = any_row(
       problem, [&](const KernelRow& row) { return take(row) && row.kernel.kind == KernelKind::attention_both; });
   // Nothing in a forward pass waits for memory but the start of a row; a backward pass adds up gradients in it.
   if (own ? backward : both)
-    parameters.push_back(fit(pass.passes, ranges.passes));
+    parameters.push_back(fit(pass.passes, ranges["passes"]));
   else if (!backward)
     pass.passes = 0.0;
   // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
   if (!own) return parameters;
-  add(pass.start, ranges.row_start);
-  add(pass.tail, ranges.tail);
+  add(pass.start, ranges["start"]);
+  add(pass.tail, ranges["tail"]);
   // Kernels with heads of whole rows load them by bulk copies, which fill up what a head lacks at no cost.
   const bool bulk = head_step == hardware::whole_row;
-  if (!bulk && some([&](double size) { return padded(size) > size; })) add(pass.uneven, ranges.uneven);
+  if (!bulk && some([&](double size) { return padded(size) > size; })) add(pass.uneven, ranges["uneven"]);
   if (some([&](double size) { return std::fmod(padded(size), hardware::whole_row) != 0.0; }))
-    add(pass.part_row, ranges.part_row);
+    add(pass.part_row, ranges["part_row"]);
   return parameters;
 }
 
@@ -108,22 +109,22 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
            (!alone || !in_engine(problem, row.source));
   };
   if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
-  const AttentionRanges& ranges = problem.ranges.attention;
+  const RangeTable ranges = problem.ranges.of("attention");
   const auto has = [&](KernelKind kind) {
     return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kernel.kind == kind; });
   };
   std::vector<FitParameter> parameters;
   if (!alone) {  // tables that time more than the kernel determine only one number
-    if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, ranges.table_share));
-    if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, ranges.table_share));
+    if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, ranges["table_share"]));
+    if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, ranges["table_share"]));
     if (parameters.empty()) return;
     minimise(parameters, [&] { return kernel_misfit(problem, mine); });
     if (!has(KernelKind::attention_backward))
-      kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
+      kernel.backward.share = std::min(ranges.inside("backward")["share"].start(), kernel.forward.share);
     return;
   }
   const bool both = has(KernelKind::attention_both), apart = has(KernelKind::attention_forward);
-  const auto fit_pass = [&](KernelKind kind, hardware::AttentionPass& pass, const PassRanges& range) {
+  const auto fit_pass = [&](KernelKind kind, hardware::AttentionPass& pass, const RangeTable& range) {
     if (!both && !has(kind)) return;
     const auto of_pass = [&](const KernelRow& row) {
       return mine(row) && (row.kernel.kind == kind || row.kernel.kind == KernelKind::attention_both);
@@ -142,11 +143,11 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
         1000);
     spread();
   };
-  fit_pass(KernelKind::attention_forward, kernel.forward, ranges.forward);
-  if (apart || !both) fit_pass(KernelKind::attention_backward, kernel.backward, ranges.backward);
+  fit_pass(KernelKind::attention_forward, kernel.forward, ranges.inside("forward"));
+  if (apart || !both) fit_pass(KernelKind::attention_backward, kernel.backward, ranges.inside("backward"));
   // An unmeasured backward pass is no better than the forward pass.
   if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
-    kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
+    kernel.backward.share = std::min(ranges.inside("backward")["share"].start(), kernel.forward.share);
 }
 
 void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
@@ -158,11 +159,12 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });
   const auto mine = [&](const KernelRow& row) { return decodes(row) && (!alone || is_own(row.source)); };
   if (!any_row(problem, mine)) return;
-  const AttentionRanges& ranges = problem.ranges.attention;
-  std::vector<FitParameter> parameters{fit(decode.share, ranges.decode_share), fit(decode.item, ranges.item)};
-  if (alone) parameters.push_back(fit(decode.wide, ranges.decode_wide));
+  const RangeTable ranges = problem.ranges.of("attention").inside("decode");
+  std::vector<FitParameter> parameters{fit(decode.share, ranges["share"]), fit(decode.item, ranges["item"])};
+  if (alone) parameters.push_back(fit(decode.wide, ranges["wide"]));
   // When a cache is not split is a rule of one library's kernels: others have no such step in their rows.
-  if (alone && choice == hardware::AttentionKernel::flash2) parameters.push_back(fit(decode.crowded, ranges.crowded));
+  if (alone && choice == hardware::AttentionKernel::flash2)
+    parameters.push_back(fit(decode.crowded, ranges["crowded"]));
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   if (!alone) decode.wide = decode.share;
 }
@@ -189,7 +191,7 @@ void fit_attention(FitProblem& problem) {
       launch_twice(problem, source, harness);
       if (in_engine(problem, source))
         minimise(
-            {fit(harness.attention_passes, problem.ranges.harness.attention_passes)},
+            {fit(harness.attention_passes, problem.ranges.of("measuring")["attention_passes"])},
             [&] { return kernel_misfit(problem, mine); }, 60);
     }
   }
@@ -203,20 +205,20 @@ void fit_pointwise(FitProblem& problem) {
       };
       if (!calibration.pointwise || !any_row(problem, mine)) continue;
       hardware::PointwiseCalibration& p = *calibration.pointwise;
-      const PointwiseRanges& ranges = problem.ranges.pointwise;
-      const std::tuple<KernelKind, double*, const FitRange<double>*> kinds[] = {
-          {KernelKind::stream, &p.stream, &ranges.stream},
-          {KernelKind::norm, &p.norm, &ranges.norm},
-          {KernelKind::softmax, &p.softmax, &ranges.softmax},
-          {KernelKind::optimizer, &p.optimizer, &ranges.optimizer}};
-      for (const auto& [kind, share, range] : kinds) {
+      const RangeTable ranges = problem.ranges.of("pointwise");
+      const std::pair<KernelKind, double*> kinds[] = {{KernelKind::stream, &p.stream},
+                                                      {KernelKind::norm, &p.norm},
+                                                      {KernelKind::softmax, &p.softmax},
+                                                      {KernelKind::optimizer, &p.optimizer}};
+      for (const auto& [kind, share] : kinds) {
         const auto same = [&, k = kind](const KernelRow& row) { return mine(row) && row.kernel.kind == k; };
         if (!any_row(problem, same)) continue;
         minimise(
-            {fit(*share, *range)}, [&] { return kernel_misfit(problem, same); }, 60);
+            {fit(*share, ranges[kernel_kind_names[static_cast<std::size_t>(kind)]])},
+            [&] { return kernel_misfit(problem, same); }, 60);
       }
       minimise(
-          {fit(p.ramp, ranges.ramp)}, [&] { return kernel_misfit(problem, mine); }, 60);
+          {fit(p.ramp, ranges["ramp"])}, [&] { return kernel_misfit(problem, mine); }, 60);
     }
     for (const auto& [source, harness] : problem.harnesses) fit_launches(problem, source, is_pointwise);
   }

@@ -42,14 +42,14 @@ void fit_curve(
   if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                    [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
     return;
-  const CollectiveRanges& ranges = problem.ranges.collective;
-  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share)};
-  if (curve.chunk > Seconds(0)) parameters.push_back(fit(curve.chunk, ranges.chunk));
+  const RangeTable ranges = problem.ranges.of("collective");
+  std::vector<FitParameter> parameters{fit(curve.latency, ranges["latency"]), fit(curve.share, ranges["share"])};
+  if (curve.chunk > Seconds(0)) parameters.push_back(fit(curve.chunk, ranges["chunk"]));
   if (!family_of_calibration(problem, id).kernels->fixed_groups) {
-    parameters.push_back(fit(curve.member, ranges.member));
-    parameters.push_back(fit(curve.pair, ranges.pair));
+    parameters.push_back(fit(curve.member, ranges["member"]));
+    parameters.push_back(fit(curve.pair, ranges["pair"]));
   }
-  if (in_network && *in_network > 0.0) parameters.push_back(fit(*in_network, ranges.in_network));
+  if (in_network && *in_network > 0.0) parameters.push_back(fit(*in_network, ranges["in_network"]));
   minimise(
       parameters,
       [&] {
@@ -63,11 +63,11 @@ void fit_curve(
 /// What fabrics add to a step, and the chunk of trees, for all families alike. The library's own model has all else;
 /// its authors' fabric, InfiniBand, adds nothing.
 void fit_across(FitProblem& problem) {
-  const CollectiveRanges& ranges = problem.ranges.collective;
+  const RangeTable ranges = problem.ranges.of("across");
   std::array<Seconds, std::size(hardware::fabric_keys)> added;
-  added.fill(ranges.across_latency.start);
+  added.fill(ranges["latency"].start<Seconds>());
   added[static_cast<std::size_t>(hardware::Fabric::infiniband)] = Seconds(0);
-  Seconds chunk = ranges.across_chunk.start;
+  Seconds chunk = ranges["chunk"].start<Seconds>();
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations) {
       if (!calibration.collective) continue;
@@ -76,13 +76,13 @@ void fit_across(FitProblem& problem) {
         (*calibration.collective.*hardware::CollectiveCalibration::across_curves[i])->latency = added[i];
     }
   };
-  std::vector<FitParameter> parameters{fit(chunk, ranges.across_chunk)};
+  std::vector<FitParameter> parameters{fit(chunk, ranges["chunk"])};
   for (std::size_t i = 0; i < added.size(); ++i) {
     const auto is_measured = [&](const CollectiveRow& row) {
       return row.fitted && row.across && static_cast<std::size_t>(row.fabric) == i;
     };
     if (std::any_of(problem.collectives.begin(), problem.collectives.end(), is_measured))
-      parameters.push_back(fit(added[i], ranges.across_latency));
+      parameters.push_back(fit(added[i], ranges["latency"]));
   }
   minimise(
       parameters,
@@ -116,7 +116,7 @@ void fit_collectives(FitProblem& problem) {
     if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                      [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
       continue;
-    minimise({fit(harness.launch[collective], problem.ranges.harness.collective_launch)},
+    minimise({fit(harness.launch[collective], problem.ranges.of("measuring")["collective_launch"])},
              [&] { return misfit(problem, mine); });
   }
 }

@@ -25,31 +25,31 @@ hardware::Calibration& add_calibration(FitProblem& problem, std::string_view id,
   return c;
 }
 
-hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const numbers::FamilyKernels& kernels) {
+hardware::MatmulCalibration start_matmul(const RangeTable& ranges, const numbers::FamilyKernels& kernels) {
   hardware::MatmulCalibration m;
   m.share = kernels.share;
   m.droop = kernels.droop;
   m.fine_tiles = kernels.fine_tiles;
   m.memory_share = 1.0;  // a compiler that plans the whole array also plans what it reads: fits find no loss
   if (!kernels.whole_products) {
-    m.memory_share = ranges.memory_share.start;
-    m.small_tile = ranges.small_tile.start;
-    m.fill = ranges.fill.start;
-    m.split_cost = ranges.split_cost.start;
+    m.memory_share = ranges["memory_share"].start();
+    m.small_tile = ranges["small_tile"].start();
+    m.fill = ranges["fill"].start();
+    m.split_cost = ranges["split_cost"].start<Seconds>();
   }
-  if (!kernels.unbounded_port) m.port = ranges.port.start;
+  if (!kernels.unbounded_port) m.port = ranges["port"].start<BytesPerSecond>();
   return m;
 }
 
 /// Marks a section as not fitted.
 void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add(std::move(section), "(assumed)"); }
 
-hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
-                                                 const numbers::FamilyKernels& kernels) {
-  const Seconds chunk = kernels.unchunked ? Seconds(0) : ranges.chunk.start;
-  const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,
-                                        ranges.pair.start, chunk};
-  const hardware::AcrossCurve across{ranges.across_latency.start};
+hardware::CollectiveCalibration start_collective(const KernelRanges& all, const numbers::FamilyKernels& kernels) {
+  const RangeTable ranges = all.of("collective");
+  const Seconds chunk = kernels.unchunked ? Seconds(0) : ranges["chunk"].start<Seconds>();
+  const hardware::CollectiveCurve curve{ranges["latency"].start<Seconds>(), ranges["member"].start<Seconds>(),
+                                        ranges["share"].start(), ranges["pair"].start(), chunk};
+  const hardware::AcrossCurve across{all.of("across")["latency"].start<Seconds>()};
   return {curve, curve, curve, curve, kernels.in_network, across, across, across, across};
 }
 
@@ -59,17 +59,17 @@ void start_family(FitProblem& problem, const numbers::Family& family) {
   const KernelRanges& ranges = problem.ranges;
   hardware::Calibration& c = add_calibration(problem, family.id, family.name);
   c.architectures = family.architectures;
-  c.matmul = start_matmul(ranges.matmul, kernels);
-  const PointwiseRanges& p = ranges.pointwise;
-  c.pointwise =
-      hardware::PointwiseCalibration{p.stream.start, p.norm.start, p.softmax.start, p.optimizer.start, p.ramp.start};
-  hardware::AttentionKernelCalibration attention = ranges.attention.start();
+  c.matmul = start_matmul(ranges.of("matmul"), kernels);
+  const RangeTable p = ranges.of("pointwise");
+  c.pointwise = hardware::PointwiseCalibration{p["stream"].start(), p["norm"].start(), p["softmax"].start(),
+                                               p["optimizer"].start(), p["ramp"].start<Seconds>()};
+  hardware::AttentionKernelCalibration attention = attention_start(ranges.of("attention"));
   if (kernels.softmax) attention.forward.softmax = attention.backward.softmax = *kernels.softmax;
   c.attention.emplace().cudnn = attention;
   c.attention->cudnn->head_step = kernels.head_step;
   c.attention->cudnn->full_power = kernels.full_power;
   if (kernels.flash2) c.attention->flash2 = attention;
-  if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels);
+  if (kernels.collective_from.empty()) c.collective = start_collective(ranges, kernels);
   c.host = kernels.host;
   mark_assumed(c, "host");
   if (!kernels.pointwise_from.empty()) mark_assumed(c, "pointwise");
@@ -87,30 +87,33 @@ Harness& add_harness(FitProblem& problem, std::string_view name, const HarnessSt
 
 /// Casts included in a measurement, on the architectures that have the format.
 void add_quantising(FitProblem& problem, Harness& harness) {
-  const QuantiseRanges& ranges = problem.ranges.quantise;
+  const RangeTable ranges = problem.ranges.of("quantise");
+  const std::vector<std::string>& by_rows = problem.ranges.casts_by_row;
   for (const numbers::Family& family : problem.families)
     for (const Dtype dtype : {Dtype::fp8, Dtype::fp4}) {
       if (!family.kernels || family.kernels->share[static_cast<std::size_t>(dtype)] == 0.0) continue;
-      const Seconds fixed = dtype == Dtype::fp4 ? ranges.fixed_fp4.start : ranges.fixed.start;
-      const bool by_row = std::find(ranges.by_row.begin(), ranges.by_row.end(), name(dtype)) != ranges.by_row.end();
-      const Seconds element = by_row ? ranges.element.start : Seconds(0);
+      const Seconds fixed =
+          dtype == Dtype::fp4 ? ranges["fixed_fp4"].start<Seconds>() : ranges["fixed"].start<Seconds>();
+      const bool by_row = std::find(by_rows.begin(), by_rows.end(), name(dtype)) != by_rows.end();
+      const Seconds element = by_row ? ranges["element"].start<Seconds>() : Seconds(0);
       for (const std::string& architecture : family.architectures)
-        harness.quantise[{dtype, architecture}] = {fixed, element, ranges.passes.start};
+        harness.quantise[{dtype, architecture}] = {fixed, element, ranges["passes"].start()};
     }
 }
 
 Result<void> start_harnesses(FitProblem& problem) {
   problem.harnesses.clear();
+  const RangeTable measuring = problem.ranges.of("measuring");
   for (const OwnTable& table : own_tables) {
     Harness& own = add_harness(problem, table.source, problem.ranges.own);
-    own.dirty = problem.ranges.harness.dirty.start;
-    own.evicts = problem.ranges.harness.evicts.start;
+    own.dirty = measuring["dirty"].start<Bytes>();
+    own.evicts = measuring["evicts"].start();
   }
   for (const HarnessStart& start : problem.ranges.tables) {
     Harness& table = add_harness(problem, start.name, start);
     if (!start.engine) continue;
     add_quantising(problem, table);
-    table.attention_passes = problem.ranges.harness.attention_passes.start;
+    table.attention_passes = measuring["attention_passes"].start();
   }
   for (const CollectiveSweep& sweep : problem.ranges.sweeps) problem.harnesses[sweep.name];
   for (const OwnStart& own : problem.ranges.own_tables)
@@ -224,7 +227,7 @@ Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue
       ASSAY_TRY(chip, catalogue.chip(id, "own_products"));
       hardware::Calibration& own = add_calibration(problem, id, chip.name);
       own.chip = id;
-      own.matmul = start_matmul(problem.ranges.matmul, *family.kernels);
+      own.matmul = start_matmul(problem.ranges.of("matmul"), *family.kernels);
     }
   }
   return start_harnesses(problem);

@@ -32,7 +32,7 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   };
   std::vector<FitParameter> parameters;
   if (!family_of_calibration(problem, ids.front()).kernels->whole_products)
-    parameters.push_back(fit(m.memory_share, problem.ranges.matmul.memory_share));
+    parameters.push_back(fit(m.memory_share, problem.ranges.of("matmul")["memory_share"]));
   bool sustained = false, burst = false;  // the droop shows only if both are measured
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
     bool measured = false;
@@ -41,9 +41,9 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
       measured = measured || row.kernel.format == dtype || (dtype == Dtype::bf16 && row.kernel.format == Dtype::fp16);
       (problem.harnesses.at(row.source).gap > Seconds(0) ? burst : sustained) = true;
     }
-    if (measured) parameters.push_back(fit(m.share[at(dtype)], problem.ranges.matmul.share));
+    if (measured) parameters.push_back(fit(m.share[at(dtype)], problem.ranges.of("matmul")["share"]));
   }
-  if (burst && sustained) parameters.push_back(fit(m.droop, problem.ranges.matmul.droop));
+  if (burst && sustained) parameters.push_back(fit(m.droop, problem.ranges.of("matmul")["droop"]));
   minimise(parameters, [&] {
     spread();
     return kernel_misfit(problem, mine);
@@ -54,19 +54,19 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
 void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
-  const HarnessRanges& ranges = problem.ranges.harness;
+  const RangeTable ranges = problem.ranges.of("measuring");
   std::vector<FitParameter> parameters;
   if (is_own(source) || h.launch[matmul] > Seconds(0))
-    parameters.push_back(fit(h.launch[matmul], problem.ranges.launch(source, ranges.product_launch)));
+    parameters.push_back(fit(h.launch[matmul], problem.ranges.launch(source, ranges["product_launch"])));
   if (is_own(source)) {
-    parameters.push_back(fit(h.gap, ranges.gap));
-    parameters.push_back(fit(h.ramp, ranges.ramp));
-    parameters.push_back(fit(h.dirty, ranges.dirty));
-    parameters.push_back(fit(h.evicts, ranges.evicts));
+    parameters.push_back(fit(h.gap, ranges["gap"]));
+    parameters.push_back(fit(h.ramp, ranges["ramp"]));
+    parameters.push_back(fit(h.dirty, ranges["dirty"]));
+    parameters.push_back(fit(h.evicts, ranges["evicts"]));
   }
   if (source == problem.ranges.usual().name) {
-    parameters.push_back(fit(h.ramp, ranges.ramp));
-    parameters.push_back(fit(h.gap, ranges.burst_gap));
+    parameters.push_back(fit(h.ramp, ranges["ramp"]));
+    parameters.push_back(fit(h.gap, ranges["burst_gap"]));
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   for (auto& entry : h.quantise) {
@@ -75,9 +75,9 @@ void fit_harness(FitProblem& problem, const std::string& source) {
       return mine(row) && row.kernel.format == entry.first.first &&
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
-    const QuantiseRanges& casts = problem.ranges.quantise;
-    std::vector<FitParameter> of_cast{fit(cast.fixed, casts.fixed), fit(cast.passes, casts.passes)};
-    if (cast.element > Seconds(0)) of_cast.push_back(fit(cast.element, casts.element));
+    const RangeTable casts = problem.ranges.of("quantise");
+    std::vector<FitParameter> of_cast{fit(cast.fixed, casts["fixed"]), fit(cast.passes, casts["passes"])};
+    if (cast.element > Seconds(0)) of_cast.push_back(fit(cast.element, casts["element"]));
     minimise(of_cast, [&] { return kernel_misfit(problem, in_format); });
   }
 }
@@ -85,12 +85,12 @@ void fit_harness(FitProblem& problem, const std::string& source) {
 /// Only our own tables show how long scales take to read, which is the same everywhere.
 void fit_scales(FitProblem& problem) {
   const hardware::MatmulCalibration& own = *problem.calibrations.at(std::string(own_chip)).matmul;
-  Seconds scales = own.scales.value_or(problem.ranges.matmul.scales.start);
+  Seconds scales = own.scales.value_or(problem.ranges.of("matmul")["scales"].start<Seconds>());
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->scales = scales;
   };
-  minimise({fit(scales, problem.ranges.matmul.scales)}, [&] {
+  minimise({fit(scales, problem.ranges.of("matmul")["scales"])}, [&] {
     spread();
     return kernel_misfit(problem, [](const KernelRow& row) { return is_matmul(row) && is_own(row.source); });
   });
@@ -114,14 +114,14 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
     return is_matmul(row) &&
            std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kernel.kind)) != ids.end();
   };
-  const MatmulRanges& ranges = problem.ranges.matmul;
-  std::vector<FitParameter> parameters{fit(shared.small_tile, ranges.small_tile), fit(shared.fill, ranges.fill),
-                                       fit(shared.split_cost, ranges.split_cost)};
-  if (shared.port) parameters.push_back(fit(*shared.port, ranges.port));
+  const RangeTable ranges = problem.ranges.of("matmul");
+  std::vector<FitParameter> parameters{fit(shared.small_tile, ranges["small_tile"]), fit(shared.fill, ranges["fill"]),
+                                       fit(shared.split_cost, ranges["split_cost"])};
+  if (shared.port) parameters.push_back(fit(*shared.port, ranges["port"]));
   // Many small products tell the stages of the loop from the rest.
   if (std::find(ids.begin(), ids.end(), own_chip) != ids.end()) {
-    if (!shared.stage) shared.stage = ranges.stage.start;
-    parameters.push_back(fit(*shared.stage, ranges.stage));
+    if (!shared.stage) shared.stage = ranges["stage"].start<Seconds>();
+    parameters.push_back(fit(*shared.stage, ranges["stage"]));
   }
   minimise(
       parameters,
@@ -140,11 +140,11 @@ void fit_grouped(FitProblem& problem) {
   Harness& h = problem.harnesses.at(table.name);
   h = problem.harnesses.at(table.measured_as);
   hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
-  const MatmulRanges& ranges = problem.ranges.matmul;
-  m.grouped_port = ranges.grouped_port.start;
-  m.grouped_fill = ranges.grouped_fill.start;
-  minimise({fit(*m.grouped_port, ranges.grouped_port), fit(*m.grouped_fill, ranges.grouped_fill),
-            fit(h.gap, problem.ranges.harness.gap)},
+  const RangeTable ranges = problem.ranges.of("matmul");
+  m.grouped_port = ranges["grouped_port"].start<BytesPerSecond>();
+  m.grouped_fill = ranges["grouped_fill"].start();
+  minimise({fit(*m.grouped_port, ranges["grouped_port"]), fit(*m.grouped_fill, ranges["grouped_fill"]),
+            fit(h.gap, problem.ranges.of("measuring")["gap"])},
            [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == table.name; }); });
   const std::string_view family = numbers::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
@@ -160,13 +160,13 @@ void fit_odd_rows(FitProblem& problem) {
   const OwnStart& table = problem.ranges.showing(odd_rows);
   problem.harnesses.at(table.name) = problem.harnesses.at(table.measured_as);
   hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
-  const MatmulRanges& ranges = problem.ranges.matmul;
-  m.narrow_port = ranges.narrow_port.start;
-  m.scattered_port = ranges.scattered_port.start;
-  m.scattered_result_port = ranges.scattered_result_port.start;
-  m.straddle = ranges.straddle.start;
-  minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
-            fit(*m.scattered_result_port, ranges.scattered_result_port), fit(*m.straddle, ranges.straddle)},
+  const RangeTable ranges = problem.ranges.of("matmul");
+  m.narrow_port = ranges["narrow_port"].start<BytesPerSecond>();
+  m.scattered_port = ranges["scattered_port"].start<BytesPerSecond>();
+  m.scattered_result_port = ranges["scattered_result_port"].start<BytesPerSecond>();
+  m.straddle = ranges["straddle"].start();
+  minimise({fit(*m.narrow_port, ranges["narrow_port"]), fit(*m.scattered_port, ranges["scattered_port"]),
+            fit(*m.scattered_result_port, ranges["scattered_result_port"]), fit(*m.straddle, ranges["straddle"])},
            [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.odd; }); });
   const std::string_view family = numbers::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {

@@ -86,16 +86,18 @@ void add_shares(Problem& p, const FitRange<double>& range, std::vector<FitParame
 }
 
 void fit_cpu_products(Problem& p, const MeasuredRanges& ranges) {
-  const auto& cpu = ranges.cpu;
+  const RangeTable cpu = ranges.of("cpu");
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = cpu.memory_share.start;
-  m.fill = cpu.fill.start;
-  m.fork = cpu.fork.start;
-  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{cpu.launch.start, Seconds(0), cpu.ramp.start});
+  m.memory_share = cpu["memory_share"].start();
+  m.fill = cpu["fill"].start();
+  m.fork = cpu["fork"].start<Seconds>();
+  hardware::Regime& burst = p.calibration.burst.emplace(
+      hardware::Regime{cpu["launch"].start<Seconds>(), Seconds(0), cpu["ramp"].start<Seconds>()});
   const auto parameters = [&] {  // start from the current values
-    std::vector<FitParameter> all{fit(m.memory_share, cpu.memory_share), fit(m.fill, cpu.fill), fit(*m.fork, cpu.fork),
-                                  fit(burst.launch, cpu.launch), fit(burst.ramp, cpu.ramp)};
-    add_shares(p, cpu.share, all);
+    std::vector<FitParameter> all{fit(m.memory_share, cpu["memory_share"]), fit(m.fill, cpu["fill"]),
+                                  fit(*m.fork, cpu["fork"]), fit(burst.launch, cpu["launch"]),
+                                  fit(burst.ramp, cpu["ramp"])};
+    add_shares(p, cpu["share"], all);
     return all;
   };
   const auto objective = [&] {
@@ -109,19 +111,18 @@ void fit_cpu_products(Problem& p, const MeasuredRanges& ranges) {
 }
 
 void fit_gpu_products(Problem& p, const hardware::Calibration* start, const MeasuredRanges& ranges) {
-  const auto& gpu = ranges.gpu;
-  const auto &alone = ranges.alone, &streamed = ranges.in_a_stream;
+  const RangeTable gpu = ranges.of("gpu"), alone = ranges.of("alone"), streamed = ranges.of("in-a-stream");
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = gpu.memory_share.start;
-  m.small_tile = gpu.small_tile.start;
-  m.fill = gpu.fill.start;
-  m.split_cost = gpu.split_cost.start;
-  m.port = gpu.port.start;
-  m.droop = gpu.droop.start;
-  hardware::Regime& burst =
-      p.calibration.burst.emplace(hardware::Regime{alone.launch.start, alone.gap.start, alone.ramp.start});
-  hardware::Regime& sustained =
-      p.calibration.sustained.emplace(hardware::Regime{streamed.launch.start, Seconds(0), streamed.ramp.start});
+  m.memory_share = gpu["memory_share"].start();
+  m.small_tile = gpu["small_tile"].start();
+  m.fill = gpu["fill"].start();
+  m.split_cost = gpu["split_cost"].start<Seconds>();
+  m.port = gpu["port"].start<BytesPerSecond>();
+  m.droop = gpu["droop"].start();
+  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{
+      alone["launch"].start<Seconds>(), alone["gap"].start<Seconds>(), alone["ramp"].start<Seconds>()});
+  hardware::Regime& sustained = p.calibration.sustained.emplace(
+      hardware::Regime{streamed["launch"].start<Seconds>(), Seconds(0), streamed["ramp"].start<Seconds>()});
   if (start && start->matmul) m = *start->matmul;
   if (start && start->burst) burst = *start->burst;
   if (start && start->sustained) sustained = *start->sustained;
@@ -133,18 +134,18 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start, const Meas
     return p.misfit(is_product);
   };
   for (int round = 0; round < 4; ++round) {
-    std::vector<FitParameter> chip{fit(m.memory_share, gpu.memory_share), fit(m.droop, gpu.droop)};
-    add_shares(p, gpu.share, chip);
+    std::vector<FitParameter> chip{fit(m.memory_share, gpu["memory_share"]), fit(m.droop, gpu["droop"])};
+    add_shares(p, gpu["share"], chip);
     minimise(chip, objective, 200);
-    std::vector<FitParameter> way{fit(burst.launch, alone.launch), fit(burst.gap, alone.gap),
-                                  fit(burst.ramp, alone.ramp)};
+    std::vector<FitParameter> way{fit(burst.launch, alone["launch"]), fit(burst.gap, alone["gap"]),
+                                  fit(burst.ramp, alone["ramp"])};
     if (trains) {
-      way.push_back(fit(sustained.launch, streamed.launch));
-      way.push_back(fit(sustained.ramp, streamed.ramp));
+      way.push_back(fit(sustained.launch, streamed["launch"]));
+      way.push_back(fit(sustained.ramp, streamed["ramp"]));
     }
     minimise(way, objective, 200);
-    minimise({fit(m.small_tile, gpu.small_tile), fit(m.fill, gpu.fill), fit(m.split_cost, gpu.split_cost)}, objective,
-             100);
+    minimise({fit(m.small_tile, gpu["small_tile"]), fit(m.fill, gpu["fill"]), fit(m.split_cost, gpu["split_cost"])},
+             objective, 100);
   }
   objective();
 }
@@ -153,27 +154,30 @@ bool is_attention_pass(const KernelRow& row) {
   return row.kernel.kind == KernelKind::attention_forward || row.kernel.kind == KernelKind::attention_backward;
 }
 
-void fit_attention(Problem& p, const hardware::Calibration* start, const AttentionRanges& ranges) {
-  hardware::AttentionKernelCalibration& kernel = p.calibration.attention.emplace().cudnn.emplace(ranges.start());
+void fit_attention(Problem& p, const hardware::Calibration* start, const RangeTable& ranges) {
+  hardware::AttentionKernelCalibration& kernel =
+      p.calibration.attention.emplace().cudnn.emplace(attention_start(ranges));
   if (start && start->attention && start->attention->cudnn) kernel = *start->attention->cudnn;
   launch_alike(p.harness);
   for (const KernelKind kind : {KernelKind::attention_forward, KernelKind::attention_backward}) {
     if (!p.has(kind)) continue;
     const bool forward = kind == KernelKind::attention_forward;
-    PassRanges pass = forward ? ranges.forward : ranges.backward;
-    pass.share.high = ranges.forward.share.high;  // a new chip may do better than the known ones
+    const RangeTable pass = ranges.inside(forward ? "forward" : "backward");
+    FitRange<double> share = pass["share"];
+    share.high = ranges.inside("forward")["share"].in_base_units.high;  // a new chip may do better than the known ones
     hardware::AttentionPass& found = forward ? kernel.forward : kernel.backward;
-    found.start = found.start.value_or(pass.row_start.start);
-    found.tail = found.tail.value_or(pass.tail.start);
+    found.start = found.start.value_or(pass["start"].start<Seconds>());
+    found.tail = found.tail.value_or(pass["tail"].start());
     minimise(
-        {fit(found.share, pass.share), fit(found.softmax, pass.softmax), fit(found.passes, pass.passes),
-         fit(*found.start, pass.row_start), fit(*found.tail, pass.tail)},
+        {fit(found.share, share), fit(found.softmax, pass["softmax"]), fit(found.passes, pass["passes"]),
+         fit(*found.start, pass["start"]), fit(*found.tail, pass["tail"])},
         [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
   }
   if (!p.has(KernelKind::decode)) return;
+  const RangeTable decode = ranges.inside("decode");
   minimise(
-      {fit(kernel.decode.share, ranges.decode_share), fit(kernel.decode.item, ranges.item),
-       fit(kernel.decode.crowded, ranges.crowded)},
+      {fit(kernel.decode.share, decode["share"]), fit(kernel.decode.item, decode["item"]),
+       fit(kernel.decode.crowded, decode["crowded"])},
       [&] { return p.misfit([](const KernelRow& row) { return row.kernel.kind == KernelKind::decode; }); }, 1500);
 }
 
@@ -182,18 +186,18 @@ Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.susta
 
 /// Copies determine the stream rate; kernels without rows get the same rate.
 void fit_streams(Problem& p, const MeasuredRanges& ranges) {
-  const auto& copies = ranges.copies;
-  hardware::PointwiseCalibration& s =
-      p.calibration.pointwise.emplace(hardware::PointwiseCalibration{copies.stream.start, 1, 1, 1, copies.ramp.start});
+  const RangeTable copies = ranges.of("copies");
+  hardware::PointwiseCalibration& s = p.calibration.pointwise.emplace(
+      hardware::PointwiseCalibration{copies["stream"].start(), 1, 1, 1, copies["ramp"].start<Seconds>()});
   p.harness.launch[stream] = launch_of(p.calibration);
   minimise(
-      {fit(s.stream, copies.stream), fit(s.ramp, copies.ramp)},
+      {fit(s.stream, copies["stream"]), fit(s.ramp, copies["ramp"])},
       [&] { return p.misfit([](const KernelRow& row) { return row.kernel.kind == KernelKind::stream; }); }, 1500);
   s.norm = s.softmax = s.optimizer = s.stream;
 }
 
 void fit_ranks(Problem& p, const MeasuredRanges& from, std::optional<double> cores) {
-  const auto& ranges = from.ranks;
+  const RangeTable ranges = from.of("ranks");
   hardware::CollectiveCalibration& c = p.calibration.collective.emplace();
   c.cores = cores;
   for (const program::CollectiveFacts& each : program::all_collectives) {
@@ -204,14 +208,15 @@ void fit_ranks(Problem& p, const MeasuredRanges& from, std::optional<double> cor
       if (row.kind == each.kind) groups.insert(row.links.devices);
     const bool grows = groups.size() > 1;  // a single rank count does not show how the time grows with ranks
     // Ranks that copy for themselves do so message by message: nothing is pipelined.
-    *curve = {ranges.latency.start, grows ? ranges.member.start : Seconds(0), ranges.share.start,
-              grows ? ranges.pair.start : 0.0, cores ? Seconds(0) : ranges.chunk.start};
+    *curve = {ranges["latency"].start<Seconds>(), grows ? ranges["member"].start<Seconds>() : Seconds(0),
+              ranges["share"].start(), grows ? ranges["pair"].start() : 0.0,
+              cores ? Seconds(0) : ranges["chunk"].start<Seconds>()};
     const auto parameters = [&] {  // start from the current values
-      std::vector<FitParameter> all{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share)};
-      if (!cores) all.push_back(fit(curve->chunk, ranges.chunk));
+      std::vector<FitParameter> all{fit(curve->latency, ranges["latency"]), fit(curve->share, ranges["share"])};
+      if (!cores) all.push_back(fit(curve->chunk, ranges["chunk"]));
       if (grows) {
-        all.push_back(fit(curve->member, ranges.member));
-        all.push_back(fit(curve->pair, ranges.pair));
+        all.push_back(fit(curve->member, ranges["member"]));
+        all.push_back(fit(curve->pair, ranges["pair"]));
       }
       return all;
     };
@@ -295,7 +300,7 @@ Problem problem_of(const CsvTable& table, const hardware::Chip& chip, std::vecto
 void learn_products(Problem& p, const MeasuredRanges& ranges) {
   hardware::MatmulCalibration& m = *p.calibration.matmul;
   const auto objective = [&] { return p.misfit(is_product); };
-  minimise({fit(m.droop, ranges.gpu.droop)}, objective, 200);
+  minimise({fit(m.droop, ranges.of("gpu")["droop"])}, objective, 200);
   constexpr double good_enough = 0.02;
   if (objective() <= good_enough) return;
   std::vector<FitParameter> shares;
@@ -303,12 +308,12 @@ void learn_products(Problem& p, const MeasuredRanges& ranges) {
     if (m.share[format] > 0.0 && std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
           return is_product(row) && static_cast<std::size_t>(row.kernel.format) == format;
         }))
-      shares.push_back(fit(m.share[format], ranges.gpu.share));
+      shares.push_back(fit(m.share[format], ranges.of("gpu")["share"]));
   if (!shares.empty()) minimise(shares, objective, 200);
 }
 
 /// Shares of the passes that have rows, of each kernel of attention by itself.
-void learn_attention(Problem& p, const AttentionRanges& ranges) {
+void learn_attention(Problem& p, const RangeTable& ranges) {
   struct Named {
     hardware::AttentionKernel kernel;
     std::optional<hardware::AttentionKernelCalibration>* numbers;
@@ -325,9 +330,9 @@ void learn_attention(Problem& p, const AttentionRanges& ranges) {
       minimise(
           {fit(share, range)}, [&] { return p.misfit(take); }, 200);
     };
-    learn((*numbers)->forward.share, ranges.forward.share, KernelKind::attention_forward);
-    learn((*numbers)->backward.share, ranges.backward.share, KernelKind::attention_backward);
-    learn((*numbers)->decode.share, ranges.decode_share, KernelKind::decode);
+    learn((*numbers)->forward.share, ranges.inside("forward")["share"], KernelKind::attention_forward);
+    learn((*numbers)->backward.share, ranges.inside("backward")["share"], KernelKind::attention_backward);
+    learn((*numbers)->decode.share, ranges.inside("decode")["share"], KernelKind::decode);
   }
 }
 
@@ -372,7 +377,7 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
   if (problem.has(KernelKind::matmul))
     cpu ? fit_cpu_products(problem, ranges) : fit_gpu_products(problem, start, ranges);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem, ranges);
-  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, ranges.attention);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, ranges.of("attention"));
   if (!problem.collectives.empty()) fit_ranks(problem, ranges, cores);
   add_spread(problem);
   result.cases = cases_of(problem);
@@ -411,7 +416,7 @@ LearnedFit learn_measured(const CsvTable& table, const hardware::Chip& chip, con
   hardware::Calibration& c = problem.calibration;
   const bool products = c.matmul && problem.has(KernelKind::matmul, true), attends = c.attention.has_value();
   if (products) learn_products(problem, ranges);
-  if (attends) learn_attention(problem, ranges.attention);
+  if (attends) learn_attention(problem, ranges.of("attention"));
   out.after = unfitted_cases(problem);
   c.id = chip.id;
   c.name = chip.name;

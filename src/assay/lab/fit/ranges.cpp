@@ -12,97 +12,82 @@
 namespace assay::validate {
 namespace {
 
-void read_pass(RecordReader& reader, PassRanges& pass) {
-  reader.range("share", pass.share);
-  reader.range("wide", pass.wide);
-  reader.range("softmax", pass.softmax);
-  reader.range("passes", pass.passes);
-  reader.range("start", pass.row_start);
-  reader.range("tail", pass.tail);
-  reader.range("uneven", pass.uneven);
-  reader.range("part_row", pass.part_row);
-}
+/// Reads the ranges of a table whose numbers are those of a section of a calibration, or are named by their unit. What
+/// the table lacks is not fitted; starts may be given elsewhere.
+class SectionRanges {
+ public:
+  SectionRanges(RecordReader& reader, numbers::FitRanges& out, std::string path)
+      : reader_(reader), out_(out), path_(std::move(path)) {}
 
-void read_attention(RecordReader& reader, AttentionRanges& attention) {
-  reader.bounds("table_share", attention.table_share);
-  reader.table("forward", [&](RecordReader& pass) { read_pass(pass, attention.forward); });
-  reader.table("backward", [&](RecordReader& pass) { read_pass(pass, attention.backward); });
-  reader.table("decode", [&](RecordReader& decode) {
-    decode.range("share", attention.decode_share);
-    decode.range("crowded", attention.crowded);
-    decode.range("wide", attention.decode_wide);
-    decode.range("item", attention.item);
+  template <class Section, class Visit>
+  void section(Visit visit) {
+    Section numbers{};
+    visit(numbers, *this);
+  }
+  template <class Q>
+  void all(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) add<Q>(key);
+  }
+
+  template <class T>
+  void number(std::string_view key, T&) {
+    add<T>(key);
+  }
+  template <class T>
+  void number(std::string_view key, std::optional<T>&) {
+    add<T>(key);
+  }
+  void share(std::string_view key, double&) { add<double>(key); }
+  void formats(std::string_view key, std::array<double, 12>&) { add<double>(key); }
+  void flag(std::string_view, bool&) {}
+  template <class T, class Visit>
+  void table(std::string_view key, T& values, Visit visit) {
+    if (!reader_.has(key)) return;
+    reader_.table(key, [&](RecordReader& inner) {
+      SectionRanges ranges(inner, out_, path_ + std::string(key) + ".");
+      visit(values, ranges);
+    });
+  }
+
+ private:
+  template <class Q>
+  void add(std::string_view key) {
+    if (!reader_.has(key)) return;
+    reader_.table(key, [&](RecordReader& inner) {
+      FitRange<Q> range;
+      const bool starts = inner.has("start");
+      if (starts) inner.number("start", range.start);
+      if (inner.has("low") || inner.has("high")) {
+        inner.number("low", range.low);
+        inner.number("high", range.high);
+        if (!(Q{} < range.low && range.low < range.high) ||
+            (starts && !(range.low <= range.start && range.start <= range.high)))
+          inner.fault("low", "bounds lie above 0 and on both sides of the start");
+      }
+      if (inner.has("pull")) inner.number("pull", range.pull);
+      out_[path_ + std::string(key)] = numbers::in_base_units(range);
+    });
+  }
+
+  RecordReader& reader_;
+  numbers::FitRanges& out_;
+  std::string path_;
+};
+
+/// Reads a table of ranges: `visit` names its numbers.
+template <class Visit>
+void read_ranges(RecordReader& reader, std::string_view table, numbers::FitRanges& out, Visit visit) {
+  reader.table(table, [&](RecordReader& inner) {
+    SectionRanges ranges(inner, out, std::string(table) + ".");
+    visit(ranges);
   });
 }
 
-void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
-  reader.bounds("share", matmul.share);
-  reader.bounds("droop", matmul.droop);
-  reader.range("memory_share", matmul.memory_share);
-  reader.range("small_tile", matmul.small_tile);
-  reader.range("fill", matmul.fill);
-  reader.range("split_cost", matmul.split_cost);
-  reader.range("scales", matmul.scales);
-  reader.range("stage", matmul.stage);
-  reader.range("port", matmul.port);
-  reader.range("narrow_port", matmul.narrow_port);
-  reader.range("scattered_port", matmul.scattered_port);
-  reader.range("scattered_result_port", matmul.scattered_result_port);
-  reader.range("grouped_port", matmul.grouped_port);
-  reader.range("grouped_fill", matmul.grouped_fill);
-  reader.range("straddle", matmul.straddle);
-}
-
-void read_pointwise(RecordReader& reader, PointwiseRanges& pointwise) {
-  reader.range("stream", pointwise.stream);
-  reader.range("norm", pointwise.norm);
-  reader.range("softmax", pointwise.softmax);
-  reader.range("optimizer", pointwise.optimizer);
-  reader.range("ramp", pointwise.ramp);
-}
-
-void read_collective(RecordReader& reader, CollectiveRanges& collective) {
-  reader.range("latency", collective.latency);
-  reader.range("member", collective.member);
-  reader.range("share", collective.share);
-  reader.range("pair", collective.pair);
-  reader.range("chunk", collective.chunk);
-  reader.bounds("in_network", collective.in_network);
-}
-
-void read_across(RecordReader& reader, CollectiveRanges& collective) {
-  reader.range("latency", collective.across_latency);
-  reader.range("chunk", collective.across_chunk);
-}
-
-/// Bounds and a pull to the table's own start.
-void read_launch(RecordReader& reader, std::string_view key, FitRange<Seconds>& launch) {
-  reader.table(key, [&](RecordReader& inner) {
-    inner.number("low", launch.low);
-    inner.number("high", launch.high);
-    inner.number("pull", launch.pull);
-  });
-}
-
-void read_measuring(RecordReader& reader, HarnessRanges& harness) {
-  read_launch(reader, "product_launch", harness.product_launch);
-  read_launch(reader, "kernel_launch", harness.kernel_launch);
-  reader.bounds("collective_launch", harness.collective_launch);
-  reader.bounds("gap", harness.gap);
-  reader.bounds("burst_gap", harness.burst_gap);
-  reader.bounds("ramp", harness.ramp);
-  reader.range("dirty", harness.dirty);
-  reader.range("evicts", harness.evicts);
-  reader.range("attention_passes", harness.attention_passes);
-}
-
-void read_quantise(RecordReader& reader, QuantiseRanges& quantise) {
-  reader.range("fixed", quantise.fixed);
-  reader.range("fixed_fp4", quantise.fixed_fp4);
-  reader.texts("by_row", quantise.by_row);
-  reader.range("element", quantise.element);
-  reader.range("passes", quantise.passes);
-}
+using Sections = hardware::CalibrationSections;
+void visit_products(SectionRanges& ranges) { ranges.section<hardware::MatmulCalibration>(Sections::matmul); }
+void visit_regime(SectionRanges& ranges) { ranges.section<hardware::Regime>(Sections::regime); }
+void visit_streams(SectionRanges& ranges) { ranges.section<hardware::PointwiseCalibration>(Sections::pointwise); }
+void visit_curve(SectionRanges& ranges) { ranges.section<hardware::CollectiveCurve>(Sections::collective_curve); }
 
 void read_start(RecordReader& reader, HarnessStart& start) {
   reader.number("launch", start.launch);
@@ -154,13 +139,29 @@ void read_tables(RecordReader& reader, KernelRanges& out) {
 }
 
 void read_kernel_file(RecordReader& reader, KernelRanges& out) {
-  reader.table("matmul", [&](RecordReader& inner) { read_matmul(inner, out.matmul); });
-  reader.table("pointwise", [&](RecordReader& inner) { read_pointwise(inner, out.pointwise); });
-  reader.table("attention", [&](RecordReader& inner) { read_attention(inner, out.attention); });
-  reader.table("collective", [&](RecordReader& inner) { read_collective(inner, out.collective); });
-  reader.table("across", [&](RecordReader& inner) { read_across(inner, out.collective); });
-  reader.table("measuring", [&](RecordReader& inner) { read_measuring(inner, out.harness); });
-  reader.table("quantise", [&](RecordReader& inner) { read_quantise(inner, out.quantise); });
+  const auto read = [&](std::string_view table, auto visit) { read_ranges(reader, table, out.numbers, visit); };
+  read("matmul", visit_products);
+  read("pointwise", visit_streams);
+  read("attention", [](SectionRanges& ranges) {
+    ranges.all<double>({"table_share"});
+    ranges.section<hardware::AttentionKernelCalibration>(Sections::attention_kernel);
+  });
+  read("collective", [](SectionRanges& ranges) {
+    visit_curve(ranges);
+    ranges.all<double>({"in_network"});
+  });
+  read("across", [](SectionRanges& ranges) { ranges.all<Seconds>({"latency", "chunk"}); });
+  read("measuring", [](SectionRanges& ranges) {
+    ranges.all<Seconds>({"product_launch", "kernel_launch", "collective_launch", "gap", "burst_gap", "ramp"});
+    ranges.all<Bytes>({"dirty"});
+    ranges.all<double>({"evicts", "attention_passes"});
+  });
+  reader.table("quantise", [&](RecordReader& inner) {
+    SectionRanges ranges(inner, out.numbers, "quantise.");
+    ranges.all<Seconds>({"fixed", "fixed_fp4", "element"});
+    ranges.all<double>({"passes"});
+    inner.texts("by_row", out.casts_by_row);
+  });
   reader.table("own", [&](RecordReader& inner) { read_start(inner, out.own); });
   read_tables(reader, out);
   reader.items("ignored", out.ignored, [](IgnoredRows& rows, RecordReader& inner) {
@@ -171,43 +172,16 @@ void read_kernel_file(RecordReader& reader, KernelRanges& out) {
 }
 
 void read_measured_file(RecordReader& reader, MeasuredRanges& out) {
-  reader.table("cpu", [&](RecordReader& inner) {
-    inner.range("share", out.cpu.share);
-    inner.range("memory_share", out.cpu.memory_share);
-    inner.range("fill", out.cpu.fill);
-    inner.range("fork", out.cpu.fork);
-    inner.range("launch", out.cpu.launch);
-    inner.range("ramp", out.cpu.ramp);
+  const auto read = [&](std::string_view table, auto visit) { read_ranges(reader, table, out.numbers, visit); };
+  read("cpu", [](SectionRanges& ranges) {
+    visit_products(ranges);
+    visit_regime(ranges);
   });
-  reader.table("gpu", [&](RecordReader& inner) {
-    inner.range("share", out.gpu.share);
-    inner.range("memory_share", out.gpu.memory_share);
-    inner.range("droop", out.gpu.droop);
-    inner.range("small_tile", out.gpu.small_tile);
-    inner.range("fill", out.gpu.fill);
-    inner.range("split_cost", out.gpu.split_cost);
-    inner.range("port", out.gpu.port);
-  });
-  reader.table("alone", [&](RecordReader& inner) {
-    inner.range("launch", out.alone.launch);
-    inner.range("gap", out.alone.gap);
-    inner.range("ramp", out.alone.ramp);
-  });
-  reader.table("in-a-stream", [&](RecordReader& inner) {
-    inner.range("launch", out.in_a_stream.launch);
-    inner.range("ramp", out.in_a_stream.ramp);
-  });
-  reader.table("copies", [&](RecordReader& inner) {
-    inner.range("stream", out.copies.stream);
-    inner.range("ramp", out.copies.ramp);
-  });
-  reader.table("ranks", [&](RecordReader& inner) {
-    inner.range("latency", out.ranks.latency);
-    inner.range("share", out.ranks.share);
-    inner.range("chunk", out.ranks.chunk);
-    inner.range("member", out.ranks.member);
-    inner.range("pair", out.ranks.pair);
-  });
+  read("gpu", visit_products);
+  read("alone", visit_regime);
+  read("in-a-stream", visit_regime);
+  read("copies", visit_streams);
+  read("ranks", visit_curve);
 }
 
 void read_training_file(RecordReader& reader, numbers::FitRanges& out) {
@@ -240,6 +214,27 @@ Result<Ranges> ranges_of(const hardware::Catalogue& catalogue, const std::string
 
 }  // namespace
 
+AnyRange RangeTable::operator[](std::string_view key) const {
+  const auto known = all_->find(path_ + std::string(key));
+  if (known == all_->end()) throw InternalError(fmt::format("no range of {}{} is known", path_, key));
+  return {known->second};
+}
+
+hardware::AttentionKernelCalibration attention_start(const RangeTable& attention) {
+  const auto pass = [&](std::string_view name) {
+    const RangeTable of = attention.inside(name);
+    return hardware::AttentionPass{
+        of["share"].start(), of["wide"].start(), of["softmax"].start(), of["passes"].start(), {}, of["tail"].start()};
+  };
+  const RangeTable decode = attention.inside("decode");
+  return {
+      {},
+      false,
+      pass("forward"),
+      pass("backward"),
+      {decode["share"].start(), decode["crowded"].start(), decode["wide"].start(), decode["item"].start<Seconds>()}};
+}
+
 const HarnessStart& KernelRanges::usual() const {
   return *std::find_if(tables.begin(), tables.end(), [](const HarnessStart& table) { return table.usual; });
 }
@@ -267,7 +262,8 @@ Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue) {
 Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(out, ranges_of(catalogue, "fits/measured.toml", &read_measured_file));
   ASSAY_TRY(kernels, kernel_ranges_of(catalogue));
-  out.attention = kernels.attention;
+  for (const auto& [path, range] : kernels.numbers)
+    if (path.starts_with("attention.")) out.numbers.emplace(path, range);
   return out;
 }
 

@@ -1,9 +1,10 @@
 // Start values and bounds of fitted numbers: files of catalogue/fits. Values that differ between chip families are in
 // catalogue/families.
 #pragma once
-#include <array>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "assay/base/fit_range.h"
@@ -17,53 +18,34 @@
 
 namespace assay::validate {
 
-struct PassRanges {
-  FitRange<double> share, wide, softmax, passes, tail, uneven, part_row;
-  FitRange<Seconds> row_start;
-  hardware::AttentionPass start() const {
-    return {share.start, wide.start, softmax.start, passes.start, {}, tail.start};
+/// The range of a number, whatever its unit.
+struct AnyRange {
+  FitRange<double> in_base_units;
+
+  template <class Q>
+  operator FitRange<Q>() const {
+    return {Q(in_base_units.start), Q(in_base_units.low), Q(in_base_units.high), in_base_units.pull};
+  }
+  template <class Q = double>
+  Q start() const {
+    return Q(in_base_units.start);
   }
 };
-struct AttentionRanges {
-  FitRange<double> table_share;  ///< for tables that time more than the kernel
-  PassRanges forward, backward;
-  FitRange<double> decode_share, crowded, decode_wide;
-  FitRange<Seconds> item;
-  /// Start values of a kernel's numbers.
-  hardware::AttentionKernelCalibration start() const {
-    return {{},
-            false,
-            forward.start(),
-            backward.start(),
-            {decode_share.start, crowded.start, decode_wide.start, item.start}};
-  }
+/// The ranges of one table of a file, by the keys of its numbers: those of a calibration have the keys that they have
+/// there.
+class RangeTable {
+ public:
+  RangeTable(const numbers::FitRanges& all, std::string path) : all_(&all), path_(std::move(path)) {}
+  AnyRange operator[](std::string_view key) const;
+  RangeTable inside(std::string_view key) const { return {*all_, path_ + std::string(key) + "."}; }
+
+ private:
+  const numbers::FitRanges* all_;
+  std::string path_;
 };
-struct MatmulRanges {
-  FitRange<double> share, droop, memory_share, small_tile, fill, grouped_fill, straddle;
-  FitRange<Seconds> split_cost, scales, stage;
-  FitRange<BytesPerSecond> port, narrow_port, scattered_port, scattered_result_port, grouped_port;
-};
-struct PointwiseRanges {
-  FitRange<double> stream, norm, softmax, optimizer;
-  FitRange<Seconds> ramp;
-};
-struct CollectiveRanges {
-  FitRange<Seconds> latency, member, chunk;
-  FitRange<double> share, pair, in_network;
-  FitRange<Seconds> across_latency, across_chunk;
-};
-struct QuantiseRanges {
-  FitRange<Seconds> fixed, fixed_fp4;
-  std::vector<std::string> by_row;  ///< formats whose casts take longer by the length of a row
-  FitRange<Seconds> element;        ///< of these
-  FitRange<double> passes;
-};
-/// Numbers of the harness.
-struct HarnessRanges {
-  FitRange<Seconds> product_launch, kernel_launch, collective_launch, gap, burst_gap, ramp;
-  FitRange<Bytes> dirty;
-  FitRange<double> evicts, attention_passes;
-};
+/// Where the fit of a kernel of attention starts.
+hardware::AttentionKernelCalibration attention_start(const RangeTable& attention);
+
 /// Start times of one table, and how it was measured.
 struct HarnessStart {
   std::string name;
@@ -96,13 +78,9 @@ struct IgnoredRows {
 
 /// catalogue/fits/kernels.toml.
 struct KernelRanges {
-  MatmulRanges matmul;
-  PointwiseRanges pointwise;
-  AttentionRanges attention;
-  CollectiveRanges collective;
-  QuantiseRanges quantise;
-  HarnessRanges harness;
-  HarnessStart own;  ///< our own tables
+  numbers::FitRanges numbers;             ///< by table and key
+  std::vector<std::string> casts_by_row;  ///< formats whose casts take longer by the length of a row
+  HarnessStart own;                       ///< our own tables
   std::vector<HarnessStart> tables;
   std::vector<OwnStart> own_tables;  ///< those that differ
   std::vector<CollectiveSweep> sweeps;
@@ -111,6 +89,8 @@ struct KernelRanges {
   /// The tables whose ways of starting kernels are the usual ones: of families, and of the chip of our own tables.
   const HarnessStart& usual() const;
   const OwnStart& own_usual() const;
+  /// The ranges of a table: "matmul".
+  RangeTable of(std::string_view table) const { return RangeTable(numbers, std::string()).inside(table); }
   /// The range of a table's launches, which start where the table's do.
   FitRange<Seconds> launch(std::string_view source, FitRange<Seconds> range) const;
   /// Our own table that shows one of `own_subjects` only.
@@ -120,27 +100,8 @@ Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 
 /// catalogue/fits/measured.toml, and the kernels of attention.
 struct MeasuredRanges {
-  AttentionRanges attention;
-  struct {
-    FitRange<double> share, memory_share, fill;
-    FitRange<Seconds> fork, launch, ramp;
-  } cpu;
-  struct {
-    FitRange<double> share, memory_share, droop, small_tile, fill;
-    FitRange<Seconds> split_cost;
-    FitRange<BytesPerSecond> port;
-  } gpu;
-  struct {
-    FitRange<Seconds> launch, gap, ramp;
-  } alone, in_a_stream;
-  struct {
-    FitRange<double> stream;
-    FitRange<Seconds> ramp;
-  } copies;
-  struct {
-    FitRange<Seconds> latency, chunk, member;
-    FitRange<double> share, pair;
-  } ranks;
+  numbers::FitRanges numbers;
+  RangeTable of(std::string_view table) const { return RangeTable(numbers, std::string()).inside(table); }
 };
 Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 
@@ -150,7 +111,7 @@ Result<numbers::FitRanges> serving_ranges_of(const hardware::Catalogue& catalogu
 
 /// A number within the bounds of its range, starting from its current value.
 template <class Q>
-FitParameter fit(Q& number, const FitRange<Q>& range) {
+FitParameter fit(Q& number, const std::type_identity_t<FitRange<Q>>& range) {
   FitParameter parameter = fit(number, range.low, range.high);
   if (!(Q{} < range.start)) return parameter;
   parameter.pull = range.pull;

@@ -25,5 +25,33 @@ TEST(KernelRanges, OneTableIsUsualAndOneShowsEachSubject) {
             "no fit takes \"norms\"");
 }
 
+/// Each number has a range that says where it starts, or within what it stays.
+void expect_ranges(const RangeTable& table, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const FitRange<double> range = table[key];
+    EXPECT_TRUE(range.start > 0.0 || (0.0 < range.low && range.low < range.high)) << key;
+  }
+}
+
+TEST(KernelRanges, HoldEveryNumberThatAFitAsksFor) {
+  const KernelRanges all = *kernel_ranges_of(hardware::Catalogue::builtin());
+  expect_ranges(all.of("matmul"),
+                {"share", "droop", "memory_share", "small_tile", "fill", "split_cost", "scales", "stage", "port",
+                 "narrow_port", "scattered_port", "scattered_result_port", "grouped_port", "grouped_fill", "straddle"});
+  expect_ranges(all.of("pointwise"), {"stream", "norm", "softmax", "optimizer", "ramp"});
+  const RangeTable attention = all.of("attention");
+  expect_ranges(attention, {"table_share"});
+  for (const char* pass : {"forward", "backward"})
+    expect_ranges(attention.inside(pass),
+                  {"share", "wide", "softmax", "passes", "start", "tail", "uneven", "part_row"});
+  expect_ranges(attention.inside("decode"), {"share", "crowded", "wide", "item"});
+  expect_ranges(all.of("collective"), {"latency", "member", "share", "pair", "chunk", "in_network"});
+  expect_ranges(all.of("across"), {"latency", "chunk"});
+  expect_ranges(all.of("measuring"), {"product_launch", "kernel_launch", "collective_launch", "gap", "burst_gap",
+                                      "ramp", "dirty", "evicts", "attention_passes"});
+  expect_ranges(all.of("quantise"), {"fixed", "fixed_fp4", "element", "passes"});
+  EXPECT_EQ(all.of("measuring")["dirty"].start<Bytes>(), 20_MB);
+}
+
 }  // namespace
 }  // namespace assay::validate

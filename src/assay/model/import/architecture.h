@@ -47,6 +47,7 @@ struct KeyRule {
 struct FieldRule {
   std::string name;
   Expression value;
+  bool varies = false;  ///< from layer to layer
 };
 
 /// An expression with a name.

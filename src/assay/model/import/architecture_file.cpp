@@ -189,7 +189,7 @@ class FileReader {
       }
       if (std::find(names.begin(), names.end(), name) == names.end())
         inner.fault(name, "there is no such field", suggestion(name, names));
-      out.push_back({name, expression(inner, name, field_words(part, name))});
+      out.push_back({name, expression(inner, name, field_words(part, name)), false});
     });
   }
   void stack(RecordReader& reader, StackRule& out) {
@@ -198,7 +198,10 @@ class FileReader {
       if (!reader.has(part)) continue;
       std::vector<FieldRule>& rules = out.parts[std::string(part)];
       fields(reader, part, part, rules);
-      for (const FieldRule& rule : rules) out.varies = out.varies || varies(rule.value);
+      for (FieldRule& rule : rules) {
+        rule.varies = varies(rule.value);
+        out.varies = out.varies || rule.varies;
+      }
     }
   }
 

@@ -53,14 +53,17 @@ const Json* text_of(const Json& config, std::initializer_list<std::string_view> 
   return nullptr;
 }
 
-/// The share of each head that turns, as the configuration says.
-double turning_share(const Json& config, double fallback) {
-  const auto number = [](const Json* value) { return value ? value->number : 0.0; };
-  for (const std::string_view key : {"partial_rotary_factor", "rotary_pct", "rope_pct"})
-    if (const double share = number(config.find(key)); share > 0.0 && share <= 1.0) return share;
+/// The first positive number that the configuration has under one of these keys, itself or for its rotary positions.
+double rotary_number(const Json& config, std::initializer_list<std::string_view> keys, double fallback) {
+  const auto number = [&](const Json& in) {
+    for (const std::string_view key : keys)
+      if (const Json* value = in.find(key); value && value->number > 0.0) return value->number;
+    return 0.0;
+  };
+  if (const double own = number(config); own > 0.0) return own;
   for (const std::string_view key : {"rope_parameters", "rope_scaling"})
     if (const Json* inner = config.find(key); inner && inner->kind == Json::Kind::object)
-      if (const double share = number(inner->find("partial_rotary_factor")); share > 0.0 && share <= 1.0) return share;
+      if (const double found = number(*inner); found > 0.0) return found;
   return fallback;
 }
 
@@ -105,7 +108,9 @@ void read_composition(const Json& config, std::string_view model_type, const Fam
   const Json* named =
       text_of(config, {"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "afn"});
   const Activation function = named ? named_function(named->text, codes) : code.function;
-  const double share = turning_share(config, code.turning);
+  const double given = rotary_number(config, {"partial_rotary_factor", "rotary_pct", "rope_pct"}, code.turning);
+  const double share = given <= 1.0 ? given : code.turning;
+  model.rotary_base = rotary_number(config, {"rope_theta", "rotary_emb_base", "rope_base"}, 0.0);
   const bool joins_heads = share > 0.0 && (share < 1.0 || code.turning > 0.0);
   if (code.composed_norm) model.norm.composed = true;
   if (code.logits != Logits::plain) model.logits = code.logits;

@@ -370,6 +370,7 @@ Value Expression::value(Names& names) const {
       break;
   }
   Arguments arguments;
+  arguments.reserve(parts_.size());
   for (const Expression& part : parts_) arguments.push_back(part.value(names));
   return function_(arguments);
 }

@@ -1,15 +1,20 @@
 // The fields of a model by the names that the files of catalogue/architectures use.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "assay/model/import/architecture.h"
+#include "assay/model/mixers.h"
 
 namespace assay::model {
 namespace {
 
 constexpr std::string_view qk_norm_words[] = {"none", "per_head", "keys", "whole"};
-constexpr std::string_view mixer_words[] = {"mamba1",       "mamba2", "gated_delta", "lightning", "gated_convolution",
-                                            "gated_linear", "rwkv4",  "rwkv5",       "rwkv7",     "mlstm"};
+constexpr auto mixer_words = [] {
+  std::array<std::string_view, std::size(mixers)> words{};
+  for (const Mixer& mixer : mixers) words[static_cast<std::size_t>(mixer.kind)] = mixer.word;
+  return words;
+}();
 constexpr std::string_view norm_words[] = {"rms", "layer", "layer_without_bias", "composed_layer", "none"};
 
 /// A size is at least 1: a wrong one was reported where it was read.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <unordered_map>
 
 #include "assay/base/text.h"
 #include "assay/model/import/architecture.h"
@@ -58,6 +59,14 @@ class ConfigValues : public Names {
     const std::size_t dot = key.rfind('.');
     return dot == std::string_view::npos ? in_.find(key)
                                          : inside(std::string(key.substr(0, dot))).find(key.substr(dot + 1));
+  }
+
+  /// The value of a field; what all layers have in common is found once.
+  Value value(const FieldRule& rule) {
+    if (rule.varies) return rule.value.value(*this);
+    const auto [known, is_new] = common_.try_emplace(&rule);
+    if (is_new) known->second = rule.value.value(*this);
+    return known->second;
   }
 
   std::int64_t layer = 0;
@@ -134,13 +143,14 @@ class ConfigValues : public Names {
   ConfigReader& in_;
   std::map<std::string, Value, std::less<>> values_;
   std::map<std::string, ConfigReader, std::less<>> inner_;
+  std::unordered_map<const FieldRule*, Value> common_;
 };
 
 template <class T>
-void fill(T& to, const std::vector<FieldRule>& rules, std::span<const ModelField<T>> fields, Names& names) {
+void fill(T& to, const std::vector<FieldRule>& rules, std::span<const ModelField<T>> fields, ConfigValues& values) {
   for (const FieldRule& rule : rules)
     for (const ModelField<T>& field : fields)
-      if (field.name == rule.name) field.set(to, rule.value.value(names));
+      if (field.name == rule.name) field.set(to, values.value(rule));
 }
 
 /// The layers of one stack.
@@ -220,7 +230,7 @@ class StackReader {
     if (!part(name)) return false;
     if (const auto* rules = part("layer"))
       for (const FieldRule& rule : *rules)
-        if (rule.name == name) return rule.value.value(values_).truth();
+        if (rule.name == name) return values_.value(rule).truth();
     return true;
   }
   template <class T>

@@ -82,33 +82,19 @@ const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) 
 }
 
 PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Score& score) {
-  const auto stages = static_cast<std::size_t>(input.shape.stages);
-  const std::vector<EventOrder::Operation>& operations = score.order.operations;
-  constexpr Seconds not_begun(-1.0);
-  done_.resize(std::max(done_.size(), operations.size()));
-  free_.assign(stages, Seconds());
-  first_.assign(stages, not_begun);
-  done_[0] = Seconds();
-  for (std::size_t i = 1; i < operations.size(); ++i) {
-    const EventOrder::Operation& event = operations[i];
-    const EventTimes::Duration& taken = times_[event.duration];
-    Seconds& free = free_[event.stage];
-    const Seconds start = std::max(free, done_[event.after]);
-    if (first_[event.stage] == not_begun) first_[event.stage] = start;
-    done_[i] = free = start + taken.work + taken.send;
-  }
+  run(score.order, times_, ends_, [](std::size_t, Seconds) {});
   Played played;
   Seconds longest;
-  for (std::size_t stage = 0; stage < stages; ++stage) {
+  for (std::size_t stage = 0; stage < ends_.free.size(); ++stage) {
     const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
-    longest = std::max(longest, free_[stage]);
-    played.interval = std::max(played.interval, free_[stage] + at_end - first_[stage]);
+    longest = std::max(longest, ends_.free[stage]);
+    played.interval = std::max(played.interval, ends_.free[stage] + at_end - ends_.first[stage]);
   }
   if (score.echoes.empty()) return played;
   constexpr double rounding = 1e-13;
   Seconds least = longest;
   for (const Echo& echo : score.echoes) {
-    const Seconds period = done_[echo.second] - done_[echo.first];
+    const Seconds period = ends_.done[echo.second] - ends_.done[echo.first];
     least = std::min(least, period);
     if (!(played.period < period)) continue;
     played.period = period;

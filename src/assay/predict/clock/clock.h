@@ -13,7 +13,7 @@ namespace assay::clock {
 
 class PipelineClock {
  public:
-  /// PipelineResult::interval of a valid input whose hops block.
+  /// PipelineResult::interval of a valid input.
   /// Once every stage repeats a period, shifted by the same time, it repeats until forwards run out: the rest is
   /// extrapolated, exactly but for rounding. Stages that do not settle are simulated to the end; steps too large for
   /// that (16 Mi operations) go on at the pace of the last period.
@@ -47,7 +47,7 @@ class PipelineClock {
 
   std::map<std::array<std::int64_t, 4>, Score> known_;
   EventTimes times_;
-  std::vector<Seconds> done_, first_, free_;
+  EventEnds ends_;
 };
 
 }  // namespace assay::clock

@@ -30,7 +30,7 @@ class RandomPipelines {
           {longer * usual.forward, longer * usual.backward_input, any(0.9, 1.1) * usual.backward_weight});
     }
     if (whole(0, 1) == 0) input.times.back() = {any(0.5, 5.0) * usual.forward, 2.0 * usual.backward_input, 1_s};
-    input.transfer = Seconds(whole(0, 1) == 0 ? any(0.0, 0.5) : 0.0), input.transfer_blocks = true;
+    input.transfer = Seconds(whole(0, 1) == 0 ? any(0.0, 0.5) : 0.0);
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) input.at_end.emplace_back(any(0.0, 5.0));
     return input;
   }
@@ -62,7 +62,6 @@ TEST(PipelineClock, PlaysAllWhereStagesDoNotSettle) {
     PipelineInput input;
     input.shape = {PipelineSchedule::one_f_one_b, 4, 3000, 1};
     input.times = {{Seconds(ahead), 1_s, 1_s}, {0.5_s, 0.5_s, 0.5_s}, {0.5_s, 0.5_s, 0.5_s}, {1_s, 1_s, 1_s}};
-    input.transfer_blocks = true;
     PipelineClock clock;
     const double events = simulate_pipeline(input, false)->interval.value();
     EXPECT_NEAR(clock.interval(input).value(), events, 1e-11 * events);

@@ -7,19 +7,9 @@
 
 namespace assay::clock {
 
-struct PipelineForm {
-  Seconds makespan, interval;  ///< as in PipelineResult, without at_end
-  bool exact = true;           ///< makespan equals the simulation's; otherwise it is not above it
-  bool interval_exact = true;  ///< interval equals the simulation's; otherwise it is not above it
-};
-
-/// One step of a possible shape with equal stages. `stage` is one microbatch through all chunks of a stage (1/p of the
-/// model), `transfer` one hop that does not block, `pair_saving` dualpipe's, as in PipelineInput.
-/// Exact when a hop takes no longer than the shortest piece of work on one chunk; beyond that gpipe and 1f1b stay
-/// exact. zb-v is exact without hops; dualpipe with hops (its interval not) or
-/// with a saving, not with both.
-PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
-                           Seconds pair_saving = {});
+/// PipelineResult::interval of one step of a possible shape with equal stages and free hops, without at_end. `stage` is
+/// one microbatch through all chunks of a stage, 1/p of the model.
+Seconds interval_of_equal_stages(const PipelineShape& shape, const StageTimes& stage);
 
 /// A stage of an uneven pipeline: one microbatch, including sends.
 struct StageAmong {
@@ -31,7 +21,7 @@ struct StageAmong {
   Seconds at_end, first_at_end;  ///< work once a step, on this stage and on the first one
 };
 
-/// A stage of an input whose hops block.
+/// A stage of an input.
 StageAmong stage_among(const PipelineInput& input, std::int64_t stage);
 
 /// A lower bound on the interval: the path that stays on this stage except for the first and the last

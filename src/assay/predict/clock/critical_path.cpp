@@ -9,24 +9,19 @@ CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo
   EventTimes times;
   times.fill(input);
   const auto stages = static_cast<std::size_t>(input.shape.stages);
-  struct Event {
-    Seconds done;
-    std::uint32_t waited_for = 0;  ///< the event that it follows without a pause; 0: none
-  };
-  std::vector<Event> events(order.operations.size());
+  EventEnds ends;
+  std::vector<std::uint32_t> waited_for(order.operations.size(), 0);  // what each follows without a pause; 0: nothing
   std::vector<std::uint32_t> last(stages, 0), first(stages, 0);
-  for (std::uint32_t i = 1; i < order.operations.size(); ++i) {
+  run(order, times, ends, [&](std::size_t i, Seconds) {
     const EventOrder::Operation& operation = order.operations[i];
     std::uint32_t& before = last[operation.stage];
-    const std::uint32_t from = events[before].done < events[operation.after].done ? operation.after : before;
-    const EventTimes::Duration& taken = times[operation.duration];
-    events[i] = {events[from].done + taken.work + taken.send, from};
-    if (first[operation.stage] == 0) first[operation.stage] = i;
-    before = i;
-  }
+    waited_for[i] = ends.done[before] < ends.done[operation.after] ? operation.after : before;
+    before = static_cast<std::uint32_t>(i);
+    if (first[operation.stage] == 0) first[operation.stage] = before;
+  });
   const auto chain = [&](std::uint32_t to) {
     std::vector<OperationWork> steps;
-    for (; to != 0; to = events[to].waited_for) steps.push_back(work_of(order.shape, order.operations[to].duration));
+    for (; to != 0; to = waited_for[to]) steps.push_back(work_of(order.shape, order.operations[to].duration));
     std::reverse(steps.begin(), steps.end());
     return steps;
   };
@@ -34,13 +29,13 @@ CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo
   Seconds longest(-1.0);
   for (std::size_t stage = 0; stage < stages; ++stage) {
     const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
-    const Seconds interval = events[last[stage]].done + at_end - events[events[first[stage]].waited_for].done;
+    const Seconds interval = ends.free[stage] + at_end - ends.first[stage];
     if (!(interval > longest)) continue;
     longest = interval;
     path.stage = stage;
   }
   path.to_end = chain(last[path.stage]);
-  path.to_begin = chain(events[first[path.stage]].waited_for);
+  path.to_begin = chain(waited_for[first[path.stage]]);
   path.to_period = chain(period.first);
   path.to_next_period = chain(period.second);
   return path;

@@ -15,7 +15,7 @@ struct CriticalPath {
   std::vector<OperationWork> to_period, to_next_period;
 };
 
-/// The critical path of a valid input whose hops block, under any schedule but gpipe, whose interval has a closed form.
+/// The critical path of a valid input under any schedule but gpipe, whose interval has a closed form.
 CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo& period = {});
 
 }  // namespace assay::clock

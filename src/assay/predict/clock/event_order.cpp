@@ -99,11 +99,6 @@ class Writer {
   struct Ways {
     std::size_t before = none, behind = none;
   };
-  struct Input {
-    std::uint32_t after = 0;
-    bool is_far = false;
-  };
-
   std::uint32_t& done(std::vector<std::uint32_t>& all, std::size_t node, std::int64_t microbatch) {
     return all[node * microbatches_ + static_cast<std::size_t>(microbatch)];
   }
@@ -112,19 +107,17 @@ class Writer {
     if (!std::exchange(lanes_[stage].is_waiting, true)) waiting_.push_back(stage);
   }
 
-  Input input(std::size_t stage, std::size_t at, const PipelineOperation& operation) {
-    const auto from = [&](std::vector<std::uint32_t>& all, std::size_t node, std::size_t lies) {
-      return Input{done(all, node, operation.microbatch), lies != stage};
-    };
+  /// The operation whose result is needed; 0: none.
+  std::uint32_t input(std::size_t at, const PipelineOperation& operation) {
     const Ways& ways = ways_[at];
-    if (operation.work == Work::forward) return ways.before == none ? Input{} : from(forward_, at - 1, ways.before);
-    if (operation.work == Work::backward_weight) return from(backward_, at, stage);
-    return ways.behind == none ? from(forward_, at, stage) : from(backward_, at + 1, ways.behind);
+    if (operation.work == Work::forward) return ways.before == none ? 0 : done(forward_, at - 1, operation.microbatch);
+    if (operation.work == Work::backward_weight) return done(backward_, at, operation.microbatch);
+    return ways.behind == none ? done(forward_, at, operation.microbatch)
+                               : done(backward_, at + 1, operation.microbatch);
   }
 
-  void write(std::size_t stage, Input input, std::size_t duration) {
-    out_.operations.push_back(
-        {input.after, static_cast<std::uint32_t>(stage), static_cast<std::uint32_t>(duration), input.is_far});
+  void write(std::size_t stage, std::uint32_t after, std::size_t duration) {
+    out_.operations.push_back({after, static_cast<std::uint32_t>(stage), static_cast<std::uint32_t>(duration)});
   }
 
   /// The operation written last has the result.
@@ -143,8 +136,8 @@ class Writer {
     while (lane.next < lane.order.size()) {
       const PipelineOperation& operation = lane.order[lane.next];
       const std::size_t at = nodes_.at(stage, operation.chunk);
-      const Input needed = input(stage, at, operation);
-      if (needed.after == not_done) return;
+      const std::uint32_t needed = input(at, operation);
+      if (needed == not_done) return;
       if (!operation.with_next) {
         write(stage, needed, duration_of(at, operation.work));
         deliver(stage, at, operation);
@@ -153,13 +146,13 @@ class Writer {
       }
       const PipelineOperation& partner = lane.order[lane.next + 1];
       const std::size_t other = nodes_.at(stage, partner.chunk);
-      const Input second = input(stage, other, partner);
-      if (second.after == not_done) return;
+      const std::uint32_t second = input(other, partner);
+      if (second == not_done) return;
       const std::size_t pair = pair_duration(nodes_, stage, static_cast<std::size_t>(operation.chunk));
       write(stage, needed, no_duration(nodes_));
       write(stage, second, pair);
       deliver(stage, at, operation);
-      write(stage, {}, pair + 1);
+      write(stage, 0, pair + 1);
       deliver(stage, other, partner);
       lane.next += 2;
     }
@@ -184,7 +177,6 @@ Seconds EventTimes::work_of(const PipelineShape& shape, std::size_t stage, const
 
 void EventTimes::fill(const PipelineInput& input) {
   const Nodes nodes(input.shape);
-  const Seconds transfer = input.transfer_blocks ? input.transfer : Seconds();
   const auto work_of = [&](std::size_t node, Work work) {
     const StageTimes& t = input.times[input.times.size() == 1 ? 0 : nodes.part_of(node)];
     return work == Work::forward           ? t.forward
@@ -192,7 +184,9 @@ void EventTimes::fill(const PipelineInput& input) {
            : work == Work::backward_weight ? t.backward_weight
                                            : t.backward_input + t.backward_weight;
   };
-  const auto send_of = [&](std::size_t node, Work work) { return nodes.is_sent(node, work) ? transfer : Seconds(); };
+  const auto send_of = [&](std::size_t node, Work work) {
+    return nodes.is_sent(node, work) ? input.transfer : Seconds();
+  };
   durations_.clear();
   for (std::size_t node = 0; node < nodes.count(); ++node)
     for (const Work work : kinds) durations_.push_back({work_of(node, work), send_of(node, work)});
@@ -202,8 +196,7 @@ void EventTimes::fill(const PipelineInput& input) {
     for (const std::int32_t chunk : {0, 1}) {
       const std::size_t forward = nodes.at(stage, chunk), backward = nodes.at(stage, 1 - chunk);
       const Seconds alone = work_of(forward, Work::forward), mate = work_of(backward, Work::backward);
-      durations_.push_back(
-          {std::max({alone, mate, alone + mate - input.pair_saving}), send_of(forward, Work::forward)});
+      durations_.push_back({alone + mate, send_of(forward, Work::forward)});
       durations_.push_back({Seconds(), send_of(backward, Work::backward)});
     }
 }

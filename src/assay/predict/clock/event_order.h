@@ -1,6 +1,7 @@
 // All operations of a pipeline step in one order, computed once per shape: times are filled in later and never change
 // the order.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +18,6 @@ struct EventOrder {
     std::uint32_t after = 0;     ///< the operation whose result it needs; 0: none
     std::uint32_t stage = 0;     ///< it runs on this stage
     std::uint32_t duration = 0;  ///< an index of EventTimes
-    bool is_far = false;         ///< what it needs comes from another stage
     bool is_back = false;        ///< its result is the gradient of an input
   };
   PipelineShape shape;
@@ -41,6 +41,33 @@ class EventTimes {
  private:
   std::vector<Duration> durations_;
 };
+
+/// When operations end, by number, and how long each stage is occupied. The memory is used again by the next run.
+struct EventEnds {
+  std::vector<Seconds> done;         ///< by operation
+  std::vector<Seconds> first, free;  ///< by stage: when its first operation starts, and its last one ends
+};
+
+/// The clock of a pipeline: each operation starts once its stage is free and its input is there. Calls
+/// sink(number, start) for each, in order, before its end is known.
+template <class Sink>
+void run(const EventOrder& order, const EventTimes& times, EventEnds& ends, Sink&& sink) {
+  constexpr Seconds not_begun(-1.0);
+  const auto stages = static_cast<std::size_t>(order.shape.stages);
+  ends.done.resize(std::max(ends.done.size(), order.operations.size()));
+  ends.free.assign(stages, Seconds());
+  ends.first.assign(stages, not_begun);
+  ends.done[0] = Seconds();
+  for (std::size_t i = 1; i < order.operations.size(); ++i) {
+    const EventOrder::Operation& operation = order.operations[i];
+    const EventTimes::Duration& taken = times[operation.duration];
+    Seconds& free = ends.free[operation.stage];
+    const Seconds start = std::max(free, ends.done[operation.after]);
+    if (ends.first[operation.stage] == not_begun) ends.first[operation.stage] = start;
+    sink(i, start);
+    ends.done[i] = free = start + taken.work + taken.send;
+  }
+}
 
 /// What an operation does: the work of a part of the model, and whether its result leaves the stage.
 struct OperationWork {

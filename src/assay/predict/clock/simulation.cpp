@@ -25,7 +25,7 @@ Result<void> check_times(const PipelineInput& input) {
   if (input.at_end.size() > 1 && input.at_end.size() != static_cast<std::size_t>(input.shape.stages))
     return fail("pipeline", fmt::format("{} end-of-step times for {} stages", input.at_end.size(), input.shape.stages),
                 "give none, one for all stages, or one per stage");
-  bool wrong = bad(input.transfer) || bad(input.pair_saving);
+  bool wrong = bad(input.transfer);
   for (const StageTimes& times : input.times)
     wrong = wrong || bad(times.forward) || bad(times.backward_input) || bad(times.backward_weight);
   for (const Seconds& time : input.at_end) wrong = wrong || bad(time);
@@ -46,7 +46,7 @@ struct Lane {
   StageOrder order;
   std::size_t next = 0;  ///< index into `order`
   int pair_step = 0;     ///< the next of the three operations of a pair
-  Seconds free, first{-1.0}, compute;
+  Seconds compute;
   std::vector<PipelineEvent> events;
 
   void record(const PipelineOperation& operation, Work work, Seconds start, Seconds end, bool paired = false) {
@@ -83,7 +83,8 @@ struct Lane {
   }
 };
 
-PipelineResult result_of(const PipelineInput& input, bool with_events, std::vector<Lane>& lanes) {
+PipelineResult result_of(const PipelineInput& input, bool with_events, const EventEnds& ends,
+                         std::vector<Lane>& lanes) {
   PipelineResult all;
   Seconds at_end;
   // Dualpipe's chunks are whole stages' worth of layers, of two copies of the model.
@@ -91,15 +92,15 @@ PipelineResult result_of(const PipelineInput& input, bool with_events, std::vect
   const double share = is_dual ? 1.0 : 1.0 / static_cast<double>(chunks_per_stage(input.shape));
   for (std::size_t stage = 0; stage < lanes.size(); ++stage) {
     Lane& lane = lanes[stage];
+    Seconds end = ends.free[stage];
     if (!input.at_end.empty()) {
       const Seconds last = input.at_end[input.at_end.size() == 1 ? 0 : stage];
-      if (last > Seconds() && with_events)
-        lane.record({Work::at_end, 0, -1}, Work::at_end, lane.free, lane.free + last);
-      lane.free += last;
+      if (last > Seconds() && with_events) lane.record({Work::at_end, 0, -1}, Work::at_end, end, end + last);
+      end += last;
       at_end += last;
     }
-    all.makespan = std::max(all.makespan, lane.free);
-    all.interval = std::max(all.interval, lane.free - lane.first);
+    all.makespan = std::max(all.makespan, end);
+    all.interval = std::max(all.interval, end - ends.first[stage]);
     all.compute += lane.compute;
     all.peak_microbatches.push_back(share * static_cast<double>(most_in_flight(lane.order)));
     all.events.insert(all.events.end(), lane.events.begin(), lane.events.end());
@@ -123,19 +124,14 @@ Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_e
     lanes[stage].order = stage_order(input.shape, static_cast<std::int64_t>(stage));
     if (with_events) lanes[stage].events.reserve(lanes[stage].order.size() + 1);
   }
-  const Seconds hop = input.transfer_blocks ? Seconds() : input.transfer;
-  std::vector<Seconds> done(order.operations.size());
-  for (std::size_t i = 1; i < done.size(); ++i) {
-    const EventOrder::Operation& event = order.operations[i];
-    const EventTimes::Duration& taken = times[event.duration];
-    Lane& lane = lanes[event.stage];
-    const Seconds start = std::max(lane.free, done[event.after] + (event.is_far ? hop : Seconds()));
-    if (lane.first < Seconds()) lane.first = start;
+  EventEnds ends;
+  run(order, times, ends, [&](std::size_t i, Seconds start) {
+    const EventTimes::Duration& taken = times[order.operations[i].duration];
+    Lane& lane = lanes[order.operations[i].stage];
     if (with_events) lane.record_next(input.shape, times, start, taken);
     lane.compute += taken.work;
-    done[i] = lane.free = start + taken.work + taken.send;
-  }
-  return result_of(input, with_events, lanes);
+  });
+  return result_of(input, with_events, ends, lanes);
 }
 
 }  // namespace assay::clock

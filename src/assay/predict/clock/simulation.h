@@ -59,12 +59,10 @@ struct StageTimes {
 struct PipelineInput {
   PipelineShape shape;
   std::vector<StageTimes> times = {};  ///< one per model part in model order, or one for all of them
-  Seconds transfer = {};         ///< from one stage to another, of an activation or its gradient; free within a stage
-  bool transfer_blocks = false;  ///< the sender does not compute during the hop; else it is pure delay
+  /// From one stage to another, of an activation or its gradient; free within a stage. The sender does not compute.
+  Seconds transfer = {};
   std::vector<Seconds> at_end = {};  ///< gradient reduction and optimizer after a stage's last weight gradient; one per
                                      ///< stage, one for all, or none
-  Seconds pair_saving = {};  ///< dualpipe only: time saved by running a forward and a backward of opposite directions
-                             ///< concurrently; the pair never takes less than its longer half
 };
 
 enum class PipelineWork { forward, backward_input, backward_weight, backward, send, at_end };

@@ -120,7 +120,6 @@ TEST(Pipeline, SmallStepsKeepEveryRuleOfTheDefinition) {
           PipelineInput input = uniform(shape, 1, 1.25, 0.75);
           input.transfer = Seconds(0.125);
           expect_valid(input, run(input));
-          input.transfer_blocks = true;
           input.at_end = {Seconds(2)};
           for (std::int64_t part = 1; part < model_parts(shape); ++part)
             input.times.push_back({Seconds(1.0 + static_cast<double>(part % 3)), 1_s, Seconds(0.5)});
@@ -177,24 +176,11 @@ TEST(Pipeline, WorkAtTheEndStartsWhenItsStageIsDone) {
   EXPECT_EQ(run(input).makespan, before);
 }
 
-TEST(Pipeline, ABlockingTransferTakesTheSendersTime) {
+TEST(Pipeline, ATransferTakesTheSendersTime) {
   PipelineInput input = uniform({Schedule::gpipe, 2, 3, 1}, 1, 1, 1);
   input.transfer = Seconds(0.5);
-  EXPECT_DOUBLE_EQ(run(input).makespan.value(), 4 * 3 + 1);  // one hop down, one back
-  input.transfer_blocks = true;
   // Stage 0 sends after each of 3 forwards, stage 1 after each of 3 gradients: 3 x 1.5 + 1, then 3 x 2.5 + 2.
   EXPECT_DOUBLE_EQ(run(input).makespan.value(), 5.5 + 9.5);
-}
-
-TEST(Pipeline, PairsSaveTime) {
-  PipelineInput input = uniform({Schedule::dualpipe, 4, 16, 2}, 1, 1, 1);
-  const PipelineResult apart = run(input);
-  input.pair_saving = Seconds(0.5);
-  const PipelineResult together = run(input);
-  EXPECT_LT(together.makespan, apart.makespan);
-  input.pair_saving = 100_s;  // no pair is shorter than its longer half
-  expect_valid(input, run(input));
-  EXPECT_GE(run(input).makespan, Seconds(2 * 16));
 }
 
 TEST(Pipeline, FaultsNameTheRuleAndTheNearestLegalValues) {
@@ -243,10 +229,8 @@ PipelineInput any_input() {
   const std::int64_t parts = *rc::gen::arbitrary<bool>() ? 1 : model_parts(shape);
   for (std::int64_t i = 0; i < parts; ++i) input.times.push_back({time(40), time(40), time(40)});
   input.transfer = time(8);
-  input.transfer_blocks = *rc::gen::arbitrary<bool>();
   if (*rc::gen::arbitrary<bool>())
     for (std::int64_t i = 0; i < shape.stages; ++i) input.at_end.push_back(time(40));
-  input.pair_saving = time(16);
   return input;
 }
 
@@ -260,7 +244,7 @@ RC_GTEST_PROP(PipelineLaws, NothingThatTakesLongerMakesAStepShorter, ()) {
   const PipelineResult before = run(input);
   const Seconds more(static_cast<double>(*rc::gen::inRange(1, 20)) / 8.0);
   StageTimes& times = input.times[*rc::gen::inRange<std::size_t>(0, input.times.size())];
-  switch (*rc::gen::inRange(0, 5)) {
+  switch (*rc::gen::inRange(0, 4)) {
     case 0:
       times.forward += more;
       break;
@@ -270,11 +254,8 @@ RC_GTEST_PROP(PipelineLaws, NothingThatTakesLongerMakesAStepShorter, ()) {
     case 2:
       times.backward_weight += more;
       break;
-    case 3:
-      input.transfer += more;
-      break;
     default:
-      input.pair_saving = std::max(Seconds(0), input.pair_saving - more);
+      input.transfer += more;
   }
   RC_ASSERT(run(input).makespan >= before.makespan);
 }
@@ -292,10 +273,10 @@ RC_GTEST_PROP(PipelineLaws, MoreMicrobatchesTakeLongerButIdleLess, ()) {
       input.shape.schedule == Schedule::zb_v && input.shape.microbatches < 2 * input.shape.stages - 1;
   if (fills_in_waves) return;
   input.times.resize(1);
-  input.transfer = input.pair_saving = Seconds(0);
+  input.transfer = Seconds(0);
   input.at_end.clear();
   larger.times = input.times;
-  larger.transfer = larger.pair_saving = Seconds(0);
+  larger.transfer = Seconds(0);
   larger.at_end.clear();
   RC_ASSERT(run(larger).bubble <= run(input).bubble + 1e-12);
 }

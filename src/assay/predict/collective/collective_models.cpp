@@ -18,10 +18,8 @@ constexpr std::string_view curve_keys[] = {"all_gather", "reduce_scatter", "all_
 constexpr std::string_view library_source = "the library's own model (steps/collectives.toml)";
 
 /// Arrays from 1 KiB to 16 GiB, by which ways are compared.
-constexpr int first_size = 10, last_size = 34;
-double seconds_of(const CollectiveWay<Plain>& way, int size) {
-  return way_time(Plain{}, way, Bytes(std::ldexp(1.0, size)), 1.0).value();
-}
+constexpr Bytes smallest_array = 1_KiB;
+constexpr std::size_t array_sizes = 25;  ///< each twice the one before
 template <class N>
 CollectiveWay<Plain> plain_way(const CollectiveWay<N>& way) {
   return {Seconds(way.latency.value()), SecondsPerByte(way.per_byte.value()), Seconds(way.pipeline.value())};
@@ -142,34 +140,44 @@ class CollectiveFormer {
   CollectiveForm<N> best_of(const Ways& ways) const {
     std::array<CollectiveWay<Plain>, std::tuple_size_v<decltype(ways.all)>> storage{};
     std::transform(ways.all.begin(), ways.all.end(), storage.begin(), plain_way<N>);
-    const std::span plain(storage.data(), ways.count);
-    const auto fastest = [&](int size) {
+    std::array<std::array<double, array_sizes>, storage.size()> seconds{};  // by way, then size
+    for (std::size_t i = 0; i < ways.count; ++i) {
+      Bytes size = smallest_array;
+      for (double& time : seconds[i]) {
+        time = way_time(Plain{}, storage[i], size, 1.0).value();
+        size *= 2.0;
+      }
+    }
+    const auto fastest = [&](std::size_t size) {
       std::size_t best = 0;
-      for (std::size_t i = 1; i < plain.size(); ++i)
-        if (seconds_of(plain[i], size) < seconds_of(plain[best], size)) best = i;
+      for (std::size_t i = 1; i < ways.count; ++i)
+        if (seconds[i][size] < seconds[best][size]) best = i;
       return best;
     };
-    std::array<double, last_size - first_size + 1> known;
+    std::array<double, array_sizes> known;
     known.fill(HUGE_VAL);
     const auto take = [&](std::size_t way) {
-      for (std::size_t k = 0; k < known.size(); ++k)
-        known[k] = std::min(known[k], seconds_of(plain[way], first_size + static_cast<int>(k)));
+      for (std::size_t k = 0; k < known.size(); ++k) known[k] = std::min(known[k], seconds[way][k]);
     };
     const auto gain = [&](std::size_t way) {
       double sum = 0;
       for (std::size_t k = 0; k < known.size(); ++k)
-        sum += std::log(known[k] / std::min(known[k], seconds_of(plain[way], first_size + static_cast<int>(k))));
+        if (seconds[way][k] < known[k]) sum += std::log(known[k] / seconds[way][k]);
       return sum;
     };
     CollectiveForm<N> form;
-    const std::size_t bulk = fastest(last_size);
+    const std::size_t bulk = fastest(array_sizes - 1);
     form.bulk() = ways.all[bulk];
     take(bulk);
     while (form.quicker_ways < form.quicker.size()) {
-      std::size_t best = form.quicker_ways == 0 ? fastest(first_size) : 0;
-      for (std::size_t i = 0; form.quicker_ways > 0 && i < plain.size(); ++i)
-        if (gain(i) > gain(best)) best = i;
-      if (!(gain(best) > 0.0)) break;
+      std::size_t best = form.quicker_ways == 0 ? fastest(0) : 0;
+      double most = gain(best);
+      for (std::size_t i = 0; form.quicker_ways > 0 && i < ways.count; ++i)
+        if (const double more = gain(i); more > most) {
+          best = i;
+          most = more;
+        }
+      if (!(most > 0.0)) break;
       form.quicker[form.quicker_ways++] = ways.all[best];
       take(best);
     }

@@ -122,10 +122,9 @@ MatmulTimeOf<N> forked_time(const N& num, const ProductRates& rates, const Matmu
 }  // namespace
 
 double row_alignment(Dtype dtype, double elements) {
-  const double bytes = std::ceil(storage(dtype, elements).value());
-  double divides = facts(dtype).bits < 16 ? bulk_copy : 1.0;
-  while (divides < cache_line && std::fmod(bytes, 2.0 * divides) == 0.0) divides *= 2.0;
-  return divides;
+  const auto bytes =
+      static_cast<std::uint64_t>(std::ceil(storage(dtype, elements).value())) | static_cast<std::uint64_t>(cache_line);
+  return std::max(facts(dtype).bits < 16 ? bulk_copy : 1.0, static_cast<double>(bytes & ~(bytes - 1)));
 }
 
 double padded_row(double elements, Bytes element, double unit) {
@@ -162,9 +161,16 @@ CoreRates core_rates(const hardware::Chip& chip) {
   return rates;
 }
 
+namespace {
+
+/// What does not depend on the rows and columns of a product.
+struct TileSteps {
+  std::array<Seconds, std::size(tile_sizes)> step{};  ///< of each tile, for one element of k
+  double fill = 0;                                    ///< elements of k that a prologue and an epilogue are worth
+};
+
 TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
   TileSteps steps;
-  static_assert(std::tuple_size_v<decltype(steps.step)> == std::size(tile_sizes));
   const Plain num;
   const TileRates<Plain> tiles(num, rates, shape);
   const bool fine = rates.fit.fine_tiles && !loads_narrowly(rates.fit, shape);
@@ -175,15 +181,12 @@ TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
   return steps;
 }
 
-namespace {
-
 /// Parts that k may be cut into: those of usual kernels, then further ones of kernels for odd rows, which fill the
 /// cores.
 constexpr std::array<double, 12> splits{1.0, 2.0, 4.0, 8.0, 3.0, 5.0, 6.0, 10.0, 12.0, 16.0, 24.0, 32.0};
 using Splits = std::array<double, splits.size()>;
 using SplitTimes = std::array<Seconds, splits.size()>;
-using UsualTimes = TileRows::value_type;
-constexpr std::size_t usual_splits = std::tuple_size_v<UsualTimes>;
+constexpr std::size_t usual_splits = std::tuple_size_v<TileTable::Times>;
 
 /// Elements of k that a core does, for each split.
 Splits parts_of(const TileSteps& steps, double k) {
@@ -192,9 +195,14 @@ Splits parts_of(const TileSteps& steps, double k) {
   return part;
 }
 
-/// Time to add up partial sums in fp32, for each split.
+/// Time to move the partial sums of a part of k, in fp32.
+Seconds partial_sums(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
+  return Bytes(4.0 * shape.batch * shape.m * shape.n) / (fit.memory_share * chip.hbm);
+}
+
+/// Time to add them up, for each split.
 SplitTimes adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
-  const Seconds partial = Bytes(4.0 * shape.batch * shape.m * shape.n) / (fit.memory_share * chip.hbm);
+  const Seconds partial = partial_sums(fit, chip, shape);
   SplitTimes adding{};
   for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost + splits[i] * partial;
   return adding;
@@ -329,30 +337,66 @@ MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const Mat
 
 }  // namespace
 
-TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
-                   const MatmulShape& product, double most) {
-  TileRows rows;
-  if (fit.fork || chip.systolic) return rows;
-  const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
-  const Splits part = parts_of(steps, product.k);
-  UsualTimes none;
-  none.fill(never);
-  rows.assign(count, none);
-  for (std::size_t t = 0; t < steps.step.size(); ++t) {
-    const TileSize& tile = tile_sizes[t];
-    if (steps.step[t] == never) continue;
-    const auto high = static_cast<std::size_t>(tile.m / unit_rows);
-    for (std::size_t first = 0; first < count; first += high) {
-      const double tiles = product.batch * static_cast<double>(first / high + 1) * std::ceil(product.n / tile.n);
-      const double rounds = tiles / chip.cores;
-      UsualTimes times;
-      for (std::size_t i = 0; i < usual_splits; ++i)
-        times[i] = waves_of(Plain{}, rounds * splits[i]) * steps.step[t] * part[i];
-      for (std::size_t row = first; row < std::min(first + high, count); ++row)
-        for (std::size_t i = 0; i < usual_splits; ++i) rows[row][i] = std::min(rows[row][i], times[i]);
-    }
+namespace {
+
+constexpr std::size_t remembered_rows = 512;  ///< of a table
+
+}  // namespace
+
+TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
+    : format_(rates.format), shape_(shape), cores_(rates.chip.cores), found_(remembered_rows) {
+  const TileSteps steps = tile_steps(rates, shape);
+  const Splits parts = parts_of(steps, shape.k);
+  std::copy_n(parts.begin(), usual_splits, part_.begin());
+  for (std::size_t t = 0; t < steps.step.size(); ++t)
+    if (steps.step[t] != never)
+      tiles_.push_back({tile_sizes[t].m / unit_rows, std::ceil(shape.n / tile_sizes[t].n), steps.step[t]});
+  const std::vector<Tile> all = std::move(tiles_);
+  tiles_.clear();
+  for (const Tile& b : all) {
+    const auto covers = [&](const Tile& a) {
+      const bool never_more = a.height >= b.height && a.columns <= b.columns && a.step <= b.step;
+      return never_more && (a.height > b.height || a.columns < b.columns || a.step < b.step || &a < &b);
+    };
+    if (std::none_of(all.begin(), all.end(), covers)) tiles_.push_back(b);
   }
-  return rows;
+  // The best ones for many rows first.
+  std::sort(tiles_.begin(), tiles_.end(),
+            [](const Tile& a, const Tile& b) { return a.columns / a.height * a.step < b.columns / b.height * b.step; });
+}
+
+bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const {
+  return format_ == rates.format && shape_.n == shape.n && shape_.k == shape.k &&
+         shape_.operand_rows == shape.operand_rows;
+}
+
+const TileTable::Times& TileTable::times(double batch, double rows) {
+  const double units = std::ceil(rows / unit_rows);
+  Found& found = found_[static_cast<std::size_t>(units) % found_.size()];
+  if (found.units == units && found.batch == batch) return found.times;
+  found = {units, batch, {never, never, never, never}};
+  constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
+  const bool few = units <= 8.0;          // the best tile is one of the small ones
+  const double spread = nearly * batch * units / cores_;
+  for (std::size_t i = 0; i < usual_splits; ++i)
+    for (std::size_t t = 0; t < tiles_.size(); ++t) {
+      const Tile& tile = tiles_[few ? tiles_.size() - 1 - t : t];
+      // At least one round, and all tiles if cores were never idle. In one part, nothing is added up afterwards.
+      const Seconds least = std::min(found.times[i], found.times[0]), round = tile.step * part_[i];
+      if (nearly * round >= least || spread * (tile.columns / tile.height) * splits[i] * round >= least) continue;
+      const double all = batch * (std::ceil(units / tile.height) * tile.columns) / cores_ * splits[i];
+      const double waves = 0.5 * std::ceil(all) + 0.5 * std::max(1.0, all);
+      found.times[i] = std::min(found.times[i], waves * tile.step * part_[i]);
+    }
+  return found.times;
+}
+
+std::shared_ptr<TileTable> TileTables::of(const ProductRates& rates, const MatmulShape& shape) {
+  const hardware::MatmulCalibration& fit = rates.fit;
+  if (fit.fork || rates.chip.systolic || runs_grouped(fit, shape) || loads_narrowly(fit, shape)) return nullptr;
+  for (const std::shared_ptr<TileTable>& known : tables_)
+    if (known->is_of(rates, shape)) return known;
+  return tables_.emplace_back(std::make_shared<TileTable>(rates, shape));
 }
 
 template <class N>
@@ -362,23 +406,19 @@ MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const Matmu
   return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates, shape) : TileSteps{}, may_split);
 }
 
-template <class N>
-MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                            const hardware::Regime& regime, const KnownTiles& known) {
-  const double row = std::ceil(shape.m / unit_rows);
-  const bool usual = !runs_grouped(rates.fit, shape) && !loads_narrowly(rates.fit, shape);
-  if (N::traced || !usual || !(row <= static_cast<double>(known.rows.size())))
-    return searched_time(num, rates, shape, regime, known.steps, true);
-  if constexpr (!N::traced) {
-    const UsualTimes& tiles = known.rows[static_cast<std::size_t>(row) - 1];
-    const SplitTimes adding = adding_parts(rates.fit, rates.chip, shape);
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < usual_splits; ++i)
-      if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
-    TiledTime<N> tiled{tiles[best], {}};
-    if (best > 0) tiled.adding = adding[best];
-    return with_memory(num, rates, shape, regime, tiled);
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       TileTable& table) {
+  const TileTable::Times& tiles = table.times(shape.batch, shape.m);
+  const Seconds partial = partial_sums(rates.fit, rates.chip, shape);
+  TiledTime<Plain> tiled{tiles[0], {}};
+  Seconds least = tiles[0];
+  for (std::size_t i = 1; i < usual_splits; ++i) {
+    const Seconds adding = rates.fit.split_cost + splits[i] * partial;
+    if (!(tiles[i] + adding < least)) continue;
+    least = tiles[i] + adding;
+    tiled = {tiles[i], adding};
   }
+  return with_memory(Plain{}, rates, shape, regime, tiled);
 }
 
 template <class N>
@@ -392,8 +432,6 @@ NumberOf<N, Seconds> stream_time(const N& num, NumberOf<N, BytesPerSecond> hbm, 
 #define ASSAY_INSTANTIATE(N)                                                                                       \
   template MatmulTimeOf<N> matmul_time(const N&, const ProductRates&, const MatmulShape&, const hardware::Regime&, \
                                        bool);                                                                      \
-  template MatmulTimeOf<N> matmul_time(const N&, const ProductRates&, const MatmulShape&, const hardware::Regime&, \
-                                       const KnownTiles&);                                                         \
   template NumberOf<N, Seconds> stream_time(const N&, NumberOf<N, BytesPerSecond>, NumberOf<N, double>,            \
                                             NumberOf<N, Seconds>, NumberOf<N, Bytes>);
 ASSAY_INSTANTIATE(Plain)

@@ -2,10 +2,11 @@
 // Matrix products: tiles run in waves over the cores, a tile has to be filled, k may be split, the clock drops under
 // sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same tiles with
 // a softmax in between. The rest streams memory. docs/calibration.md has the formulas and their fit. Formulas are
-// written once over a number policy; under Plain nothing here allocates except tile_rows: a search calls them a million
-// times.
+// written once over a number policy; under Plain nothing here allocates except tables of tiles: a search calls them a
+// million times.
 #pragma once
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -82,24 +83,43 @@ struct ProductRates {
   FlopsPerSecond rate() const { return share * peak; }
 };
 
-/// What does not depend on the shape of a product.
-struct TileSteps {
-  std::array<Seconds, 36> step{};  ///< of each tile size that libraries choose from, for one element of k
-  double fill = 0;                 ///< elements of k that a prologue and an epilogue are worth
-};
-/// Of the shape, only its rows matter.
-TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape);
-/// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the time of the best
-/// tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16 rows, so that nothing
-/// else about the rows matters. Up to `most` rows of `product`; empty on systolic arrays and CPUs.
-using TileRows = std::vector<std::array<Seconds, 4>>;
-TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
-                   const MatmulShape& product, double most);
+/// Tiles of products that differ in nothing but their number and their rows, each choice found once. Every tile has a
+/// multiple of 16 rows, so that nothing else about the rows matters. Changes no time.
+class TileTable {
+ public:
+  /// With k in 1, 2, 4 and 8 parts, as usual kernels cut it: before the parts are added up.
+  using Times = std::array<Seconds, 4>;
 
-/// What is known of the tiles of a product before it is priced. Changes no time.
-struct KnownTiles {
-  const TileSteps& steps;
-  const TileRows& rows;
+  TileTable(const ProductRates& rates, const MatmulShape& shape);
+  /// The best tiles of `batch` products of so many rows.
+  const Times& times(double batch, double rows);
+  /// Whether products of this shape take these tiles.
+  bool is_of(const ProductRates& rates, const MatmulShape& shape) const;
+
+ private:
+  struct Tile {
+    double height = 1, columns = 1;  ///< in units of 16 rows; tiles side by side
+    Seconds step;                    ///< for one element of k
+  };
+  struct Found {
+    double units = 0, batch = 0;
+    Times times{};
+  };
+  Dtype format_;
+  MatmulShape shape_;
+  double cores_;
+  std::array<double, 4> part_{};  ///< elements of k that a core does, for each split
+  std::vector<Tile> tiles_;       ///< none is worse than another one for all rows
+  std::vector<Found> found_;      ///< the last ones, by their rows
+};
+/// Tables by shape: products of many layers, strategies and phases share them.
+class TileTables {
+ public:
+  /// Nothing where products are not cut into tiles that a table could hold.
+  std::shared_ptr<TileTable> of(const ProductRates& rates, const MatmulShape& shape);
+
+ private:
+  std::vector<std::shared_ptr<TileTable>> tables_;
 };
 
 /// Whether a product runs in a kernel over experts that was measured.
@@ -117,10 +137,9 @@ NumberOf<N, Seconds> product_starts(const N& num, const ProductRates& rates, con
 template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, bool may_split = true);
-/// The same time with tiles that are known, for many shapes; larger numbers of rows are searched.
-template <class N>
-MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                            const hardware::Regime& regime, const KnownTiles& known);
+/// The time of a product, equal to the last bit to the one without a table, which remembers its tiles.
+MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                       TileTable& table);
 
 /// Arithmetic that takes `work` at the clock of a burst, at the clock that power allows: the lower, the less the chip
 /// rests between kernels.

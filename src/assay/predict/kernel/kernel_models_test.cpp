@@ -293,20 +293,25 @@ TEST(Matmul, AStageOfTheLoopHasALeastTime) {
   EXPECT_NEAR(matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false).arithmetic.value(), 100.0, 1e-9);
 }
 
-TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
+TEST(Matmul, TilesOfATableGiveTheSameBits) {
   hardware::MatmulCalibration fit = ideal();
   fit.fine_tiles = true;
   fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
   fit.port = BytesPerSecond(1e7);
-  const TileSteps steps = tile_steps({fit, chip(), peak, 0.8}, {});
+  const CoreRates cores = chip();
+  const ProductRates rates{fit, cores, peak, 0.8};
+  TileTables tables;
   for (const auto& [batch, n, k] : {std::tuple{1.0, 2304.0, 7168.0}, {1.0, 128.0, 65536.0}, {16.0, 512.0, 128.0}}) {
-    const TileRows rows = tile_rows(fit, chip(), steps, {batch, 1, n, k, {}}, 1000);
-    ASSERT_EQ(rows.size(), 63u);
-    for (double m = 0.5; m < 1100; m += 0.5) {  // the last ones are beyond the rows
-      const MatmulShape s = shape(m, n, k, batch);
+    const std::shared_ptr<TileTable> table = tables.of(rates, shape(1, n, k));
+    ASSERT_TRUE(table);
+    EXPECT_EQ(tables.of(rates, shape(7, n, k, 3)), table);
+    EXPECT_NE(tables.of(rates, shape(1, n, k + 1)), table);
+    for (double m = 0.5; m < 20000; m += m < 1100 ? 0.5 : 999.5) {
+      // Experts: a part of them has tokens.
+      const MatmulShape s = shape(m, n, k, batch > 1.0 ? batch * std::fmod(m, 7.0) / 7.0 + 0.1 : batch);
       const hardware::Regime regime{Seconds(1e-6), Seconds(1e-6), Seconds(1e-6)};
-      const MatmulTime found = matmul_time(Plain{}, {fit, chip(), peak, 0.8}, s, regime, {steps, rows});
-      EXPECT_EQ(found.total.value(), matmul_time(Plain{}, {fit, chip(), peak, 0.8}, s, regime).total.value());
+      EXPECT_EQ(matmul_time(rates, s, regime, *table).total.value(),
+                matmul_time(Plain{}, rates, s, regime).total.value());
     }
   }
 }

@@ -69,10 +69,10 @@ struct ServedDetails {
   double heads = 0;        ///< of attention over a cache: query heads of all sequences
   StreamComposition composition = {};
 };
-/// A kernel of serving. Tiles of a product that are known make this faster and change no time.
+/// A kernel of serving. A table of a product's tiles makes this faster and changes no time; derivations take none.
 template <class N>
 NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
-                           const ServingKernels& kernels, const KnownTiles* tiles = nullptr);
+                           const ServingKernels& kernels, TileTable* tiles = nullptr);
 
 /// Whether attention writes its scores to memory.
 bool is_plain_attention(const program::Program& program, const program::Step& step);

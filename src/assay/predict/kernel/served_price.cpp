@@ -69,13 +69,16 @@ NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const Ser
 
 template <class N>
 NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const ServingKernels& kernels,
-                                    const KnownTiles* tiles) {
+                                    TileTable* tiles) {
   const ServingFactors<N> factor(num, kernels);
   hardware::Regime regime = kernels.rates.regime;
   regime.launch = Seconds(0);  // not stretched below
   const ProductRates rates = product_rates(kernels.rates, kernel);
-  const auto alone = tiles ? matmul_time(num, rates, kernel.product, regime, *tiles).total
-                           : matmul_time(num, rates, kernel.product, regime).total;
+  const auto alone = [&] {
+    if constexpr (!N::traced)
+      if (tiles) return matmul_time(rates, kernel.product, regime, *tiles).total;
+    return matmul_time(num, rates, kernel.product, regime).total;
+  }();
   const auto slower = factor("products in a step", &ServingEffects::product);
   const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
   return product_starts<N>(num, rates, kernel.product, factor.launch()) +
@@ -144,7 +147,7 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const 
 
 template <class N>
 NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
-                           const ServingKernels& kernels, const KnownTiles* tiles) {
+                           const ServingKernels& kernels, TileTable* tiles) {
   const KernelRates& rates = kernels.rates;
   const ServingFactors<N> factor(num, kernels);
   const auto bytes = [&] { return num.given("bytes", kernel.bytes, "read and written by the step"); };
@@ -172,9 +175,8 @@ NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetai
   return served_by_shares(num, kernel, details, kernels);
 }
 
-#define ASSAY_INSTANTIATE(N)                                                                                \
-  template NumberOf<N, Seconds> price(const N&, const Kernel&, const ServedDetails&, const ServingKernels&, \
-                                      const KnownTiles*);
+#define ASSAY_INSTANTIATE(N) \
+  template NumberOf<N, Seconds> price(const N&, const Kernel&, const ServedDetails&, const ServingKernels&, TileTable*);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE

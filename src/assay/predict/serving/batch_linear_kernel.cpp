@@ -105,7 +105,6 @@ ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::Serv
     const kernel::MatmulShape twice_product = kernel::product_shape(rates, two, at_two);
     kernel.batch = line_through(sequences, first.product.batch, twice_product.batch);
     kernel.m = line_through(sequences, first.product.m, twice_product.m);
-    if (law == Law::product) kernel.tiles = kernel::tile_steps(product_rates(rates, first), first.product);
   }
   const bool split = law == Law::split || law == Law::decode;
   if (law == Law::attention || split) {
@@ -175,20 +174,26 @@ KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const Low
   return origin;
 }
 
-void find_tiles(const kernel::KernelRates& rates, ServedKernel& kernel, double sequences) {
-  const bool of_tiles = law_of(rates, kernel.kernel) == Law::product;
-  if (!of_tiles || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
-  const kernel::MatmulShape product{kernel.batch.fixed, 1, kernel.kernel.product.n, kernel.kernel.product.k, {}};
-  kernel.rows =
-      kernel::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
+void find_tiles(const kernel::KernelRates& rates, kernel::TileTables& tables, ServedKernel& kernel) {
+  if (law_of(rates, kernel.kernel) != Law::product) return;
+  kernel.tiles = tables.of(product_rates(rates, kernel.kernel), kernel.kernel.product);
 }
 
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
-  ServedWork served{kernel.kernel, {}};
+  ServedWork work{kernel.kernel, {}};
+  work.details = {kernel.is_view(), kernel.quantises, kernel.shared_by, 0.0, {}, 0.0, kernel.composition};
+  // A latent cache has kernels of its own, for which no head is wide.
+  if (is_attention(kernel.kernel.kind)) work.kernel.cache_head = kernel.latent ? 0.0 : kernel.kernel.attention.head_dim;
+  set_load(kernel, load, work);
+  return work;
+}
+
+void set_load(const ServedKernel& kernel, const KernelLoad& load, ServedWork& served) {
   kernel::Kernel& work = served.kernel;
   const double sequences = load.sequences;
   work.flops = kernel.flops(sequences);
   work.bytes = load.bytes;
+  served.details.arithmetic = load.arithmetic;
   if (work.kind == KernelKind::matmul) {
     // Experts without tokens are no part of the product; the others have more tokens each.
     const double used = kernel.expert_bytes > Bytes() ? load.touched : 1.0;
@@ -201,12 +206,9 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     work.attention.bytes = work.bytes;
     work.items = kernel.items(sequences);
     work.attention.heads = kernel::reads_cache(work.kind) ? work.items * kernel.shared_by : work.items;
-    // A latent cache has kernels of its own, for which no head is wide.
-    work.cache_head = kernel.latent ? 0.0 : work.attention.head_dim;
+    served.details.met = kernel.met(sequences);
+    served.details.heads = kernel.heads(sequences);
   }
-  served.details = {kernel.is_view(), kernel.quantises,        kernel.shared_by,  kernel.met(sequences),
-                    load.arithmetic,  kernel.heads(sequences), kernel.composition};
-  return served;
 }
 
 void add_origins(const Traced& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
@@ -246,8 +248,7 @@ template <class N>
 NumberOf<N, Seconds> served_estimate(const N& num, const kernel::ServingKernels& kernels, const ServedKernel& kernel,
                                      const KernelLoad& load) {
   const auto [work, details] = served_work(kernel, load);
-  const kernel::KnownTiles tiles{kernel.tiles, kernel.rows};
-  return kernel::price(num, work, details, kernels, &tiles);
+  return kernel::price(num, work, details, kernels, kernel.tiles.get());
 }
 template NumberOf<Plain, Seconds> served_estimate(const Plain&, const kernel::ServingKernels&, const ServedKernel&,
                                                   const KernelLoad&);

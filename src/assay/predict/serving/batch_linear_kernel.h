@@ -63,8 +63,8 @@ struct ServedKernel {
   kernel::StreamComposition composition = {};  ///< of eager software
 
   StraightLine<double> batch, m;  ///< of a product
-  kernel::TileSteps tiles{};
-  kernel::TileRows rows;  ///< precomputed tiles of a product that is priced at many batches
+  /// Tiles of a product that is priced at many batches, shared by products of equal shape.
+  std::shared_ptr<kernel::TileTable> tiles = {};
   // Attention only: heads of all sequences, or the caches that decoding reads.
   StraightLine<double> items;
   StraightLine<double> heads;  ///< decoding only: query heads of all sequences
@@ -95,9 +95,8 @@ ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::Serv
                            const LoweredStep& once, const LoweredStep& twice, double sequences);
 KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences);
 
-/// Precomputes the tiles of a product for up to `sequences`. Expert products have none: how many experts take part
-/// depends on the tokens.
-void find_tiles(const kernel::KernelRates& rates, ServedKernel& kernel, double sequences);
+/// Gives a product a table of tiles, where it has one.
+void find_tiles(const kernel::KernelRates& rates, kernel::TileTables& tables, ServedKernel& kernel);
 
 /// What a kernel does in one step.
 struct KernelLoad {
@@ -112,6 +111,8 @@ struct ServedWork {
   kernel::ServedDetails details;
 };
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);
+/// Changes the work of the same kernel to another load.
+void set_load(const ServedKernel& kernel, const KernelLoad& load, ServedWork& work);
 /// Adds what the work of a kernel consists of.
 void add_origins(const Traced& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
                  const KernelLoad& load, Origins& origins);

@@ -86,6 +86,36 @@ ServingBounds serving_bounds(const BoundsQuestion& of, double batch) {
   return bounds;
 }
 
+LatencyFloors::Pass::Pass(const ServingSetup& setup, const ServingProfile& profile) {
+  const numbers::ServingEffects& effects = setup.effects;
+  const Seconds start = setup.rates.regime.launch + effects.start.value;
+  const Seconds least = effects.code ? std::min(start, effects.code->start.value) : start;
+  for (const ServingProfile::Block& block : profile.blocks)
+    for (const ServedKernel& kernel : block.kernels) {
+      const double n = block.layers * kernel.count;
+      const bool starts_alone =
+          kernel.kernel.kind != kernel::KernelKind::other && law_of(setup.rates, kernel.kernel) != kernel::Law::scores;
+      if (starts_alone) starts += n * kernel.started(effects) * least;
+      if (kernel.kernel.kind == kernel::KernelKind::matmul)
+        weights += n * (std::max(Bytes(), kernel.bytes.fixed) / setup.rates.hbm);
+      compute += n * (kernel.flops(1.0) * kernel.time_per_flop);
+    }
+}
+
+LatencyFloors::LatencyFloors(const ServingQuestion& question, const ServingProfile& decode)
+    : decode_(question.setup, decode),
+      prompt_(question.setup,
+              make_prompt_profile(question.setup, ServingStrategy{}, fresh_prompt(question), question.prompt)) {}
+
+Seconds LatencyFloors::next_token(const ServingStrategy& strategy) const {
+  return std::max(decode_.starts, decode_.weights / static_cast<double>(strategy.tensor * strategy.second));
+}
+
+Seconds LatencyFloors::first_token(const ServingStrategy& strategy) const {
+  const auto data = static_cast<double>(strategy.data), chips = static_cast<double>(strategy.chips());
+  return std::max(prompt_.starts, prompt_.compute * data / chips);
+}
+
 std::optional<NetworkBounds> network_bounds(const BoundsQuestion& of, const hardware::Chip& chip, double batch) {
   if (!chip.network.scale_up) return std::nullopt;
   const hardware::ScaleUp& up = *chip.network.scale_up;

@@ -27,6 +27,25 @@ ServingBounds serving_bounds(const BoundsQuestion& of, double batch);
 /// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
 double cache_values(const ServingQuestion& question, std::int64_t tokens);
 
+/// What no sharding of a question beats, estimated kernels and all: the start of every kernel that one chip would run,
+/// or dense weights and the arithmetic of prompts at ideal rates.
+class LatencyFloors {
+ public:
+  /// `decode`: a step of the whole model on one chip.
+  LatencyFloors(const ServingQuestion& question, const ServingProfile& decode);
+  Seconds first_token(const ServingStrategy& strategy) const;
+  Seconds next_token(const ServingStrategy& strategy) const;
+
+ private:
+  struct Pass {
+    Seconds starts;   ///< of the kernels
+    Seconds weights;  ///< that are read on one chip, without experts
+    Seconds compute;  ///< of a sequence on one chip
+    Pass(const ServingSetup& setup, const ServingProfile& profile);
+  };
+  Pass decode_, prompt_;
+};
+
 /// How far tensor parallelism goes over one axis of the network before sending activations takes longer than arithmetic
 /// (prefill) or than reading weights (decode).
 struct NetworkBounds {

@@ -118,8 +118,8 @@ ServingProfiles serving_profiles(const ServingQuestion& question, const ServingS
   for (const PrefillOption& option : options) all.push_back(&option);
   ServingProfiles profiles;
   profiles.decode = make_serving_profile(question.setup, strategy, 1, decode_keys(question));
-  constexpr double most_sequences = 1024;  // for callers that price many batches; beyond, tiles are searched each time
-  find_tiles(question.setup, profiles.decode, most_sequences);
+  kernel::TileTables tables;  // for callers that price many batches
+  find_tiles(question.setup, tables, profiles.decode);
   choose_prefill(question, strategy, links, all, profiles);
   return profiles;
 }

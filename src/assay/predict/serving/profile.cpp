@@ -43,10 +43,22 @@ std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor) {
 double expected_largest(double draws) {
   if (draws <= 1.0) return 0.0;
   // The mean of a variable, from its distribution: 1 - P above zero less P below, in steps far finer than P changes.
-  constexpr double end = 8.0, step = 0.01;
-  const auto below = [&](double x) { return std::pow(0.5 * std::erfc(-x / std::sqrt(2.0)), draws); };
+  constexpr std::size_t steps = 800;
+  constexpr double step = 0.01;
+  static const auto above = [] {  // P of one draw above the middle of each step
+    std::array<double, steps> out{};
+    for (std::size_t i = 0; i < steps; ++i)
+      out[i] = 0.5 * std::erfc((static_cast<double>(i) + 0.5) * step / std::sqrt(2.0));
+    return out;
+  }();
+  const auto power = [&](double share) {  // of whole numbers, by squares
+    double out = 1.0;
+    for (auto left = static_cast<std::int64_t>(draws); left > 0; left /= 2, share *= share)
+      if (left % 2 == 1) out *= share;
+    return out;
+  };
   double sum = 0.0;
-  for (double x = 0.5 * step; x < end; x += step) sum += 1.0 - below(x) - below(-x);
+  for (const double share : above) sum += 1.0 - power(1.0 - share) - power(share);
   return sum * step;
 }
 
@@ -60,16 +72,15 @@ double ServingProfile::Block::fullest(double sequences) const {
   return std::min(1.0, share + largest * std::sqrt(share * (1.0 - share) / (experts / ranks)));
 }
 
-ServingTime& ServingTime::operator+=(const ServingTime& other) {
+void ServingTime::add(const ServingTime& other, double times) {
   for (Seconds ServingTime::*part :
        {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
         &ServingTime::compute, &ServingTime::memory, &ServingTime::network})
-    this->*part += other.*part;
-  flops += other.flops;
-  attention_flops += other.attention_flops;
-  attention_bytes += other.attention_bytes;
-  kernels += other.kernels;
-  return *this;
+    this->*part += times * other.*part;
+  flops += times * other.flops;
+  attention_flops += times * other.attention_flops;
+  attention_bytes += times * other.attention_bytes;
+  kernels += times * other.kernels;
 }
 
 std::int64_t whole_slots(const model::Transformer& model) {
@@ -109,9 +120,9 @@ ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrat
   return make_serving_profile(setup, strategy, 1, ServingKeys{{prompt + 1}, {prompt + 1}, prompt});
 }
 
-void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences) {
+void find_tiles(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {
   for (ServingProfile::Block& block : profile.blocks)
-    for (ServedKernel& kernel : block.kernels) find_tiles(setup.rates, kernel, sequences);
+    for (ServedKernel& kernel : block.kernels) find_tiles(setup.rates, tables, kernel);
 }
 
 }  // namespace assay::serving

@@ -70,6 +70,8 @@ struct ProfileOrigin {
 /// The largest of so many draws of a standard normal variable, on average.
 double expected_largest(double draws);
 
+class StepPrices;
+
 struct ServingProfile {
   struct Block {
     std::string_view name;
@@ -108,6 +110,8 @@ struct ServingProfile {
   Bytes boundary;           ///< sent between stages, per sequence
   /// Only set where the profile is explained. Shared by copies of the profile, which never change it.
   std::shared_ptr<const ProfileOrigin> origin = {};
+  /// Only where many batches are priced with one setup: see remember_prices(). Shared by copies of the profile.
+  std::shared_ptr<StepPrices> prices = {};
 
   /// The batch at which every group holds as many caches as the fullest one.
   double held(double batch) const { return cache_groups * std::ceil(batch / cache_groups); }
@@ -152,9 +156,8 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
 ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t fresh,
                                    std::int64_t prompt);
 
-/// Precomputes the tiles of all products for steps of up to `sequences`: worth it if one profile prices many batches.
-/// No time changes.
-void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences);
+/// Gives all products tables of tiles: worth it if one profile prices many batches. No time changes.
+void find_tiles(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile);
 
 struct ServingTime {
   Seconds lower;      ///< the maximum of arithmetic, memory traffic and network at ideal rates
@@ -166,7 +169,9 @@ struct ServingTime {
   Bytes attention_bytes;
   double kernels = 0;  ///< launched on one chip, including collectives
 
-  ServingTime& operator+=(const ServingTime& other);
+  /// Adds `times` another one.
+  void add(const ServingTime& other, double times);
+  ServingTime& operator+=(const ServingTime& other) { return add(other, 1.0), *this; }
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,

@@ -3,19 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
-#include "assay/predict/serving/profile.h"
+#include "assay/predict/serving/step_prices.h"
 
 namespace assay::serving {
 namespace {
-
-/// Sequences that each kind of work sees in one step, as many on every device as on the fullest.
-struct StepSizes {
-  double tokens = 1;     ///< products, norms and collectives, in steps of the profile's queries
-  double attention = 1;  ///< sequences whose caches are read
-  double heads = 1;      ///< sequences that get a next token
-};
 
 /// Sequences of a step whose caches are read; the fullest of the devices that share them has a whole number.
 double attended(const ServingStrategy& strategy, const ServingProfile& profile, double batch) {
@@ -82,10 +76,11 @@ NumberOf<N, Seconds> roofline_of(const N& num, const kernel::KernelRates& rates,
   return time + max(num.named("compute", arithmetic), num.named("memory", traffic));
 }
 
-/// `fullest`: the share of experts with tokens on the device with most of them, which ends last.
-template <class N>
+/// `fullest`: the share of experts with tokens on the device with most of them, which ends last. `estimate` gives the
+/// time of the kernel at a load.
+template <class N, class F>
 void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
-                double fullest, LayerTotals<N>& layer) {
+                double fullest, const F& estimate, LayerTotals<N>& layer) {
   const kernel::KernelRates& rates = setup.rates;
   ServingTime& time = layer.step.time;
   const Flops flops = kernel.flops(at.sequences);
@@ -107,13 +102,10 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
     time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
-  layer.step.launch(
-      num, [&] { return kernel.text(); }, n, kernel.started(setup.effects));
   std::optional<Origins> origins;
   const KernelLoad last{at.sequences, fullest, arithmetic, kernel.bytes(at.sequences) + kernel.expert_bytes * fullest};
   if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
-  const kernel::ServingKernels kernels{rates, setup.effects};
-  auto seconds = served_estimate(num, kernels, kernel, last);
+  auto seconds = estimate(last);
   // Software may make kernels faster than those measured alone, but never faster than the chip.
   if (plain(seconds) < roofline_of(Plain{}, rates, kernel, last, flops))
     seconds = num.named("roofline", roofline_of(num, rates, kernel, last, flops));
@@ -173,8 +165,6 @@ void add_collective(const N& num, const Server<N>& server, const ServedCollectiv
       origins.emplace(num).add("bytes",
                                (*collective.origin)(num.given("sequences", sequences, "of a step, over all replicas")));
   auto seconds = collective_seconds(num, server, collective, bytes);
-  layer.step.launch(
-      num, [&] { return program::name(collective.kind); }, n, 1.0);
   if constexpr (N::traced) {
     seconds = num.named(program::name(collective.kind), seconds);
   } else {
@@ -191,17 +181,54 @@ void add_collective(const N& num, const Server<N>& server, const ServedCollectiv
 }
 
 template <class N>
+void launch_kernel(const N& num, const Server<N>& server, const ServedKernel& kernel, double layers,
+                   StepTotals<N>& totals) {
+  totals.launch(
+      num, [&] { return kernel.text(); }, layers * kernel.count, kernel.started(server.setup.effects));
+}
+
+/// Prices a kernel from scratch.
+template <class N>
+auto priced(const N& num, const Server<N>& server, const ServedKernel& kernel) {
+  return [&](const KernelLoad& load) {
+    return served_estimate(num, {server.setup.rates, server.setup.effects}, kernel, load);
+  };
+}
+
+/// The blocks of a step whose kernels are priced already: adds what depends on links.
+void add_known_blocks(const Server<Plain>& server, const ServingProfile& profile, const StepSizes& sizes,
+                      StepTotals<Plain>& totals) {
+  const KernelSums& known = profile.prices->kernels(sizes);
+  totals.time.add(known.time, 1.0);
+  totals.kernels += profile.prices->launches();
+  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
+    const ServingProfile::Block& block = profile.blocks[b];
+    LayerTotals<Plain> layer{block, block.layers, totals, known.layers[b]};
+    for (const ServedCollective& collective : block.collectives)
+      add_collective(Plain{}, server, collective, block.last_tokens ? sizes.heads : sizes.tokens, layer);
+    layer.finish(Plain{});
+  }
+}
+
+template <class N>
 void add_blocks(const N& num, const Server<N>& server, const ServingProfile& profile, const StepSizes& sizes,
                 StepTotals<N>& totals) {
+  if constexpr (!N::traced)
+    if (profile.prices && !totals.list) return add_known_blocks(server, profile, sizes, totals);
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
     const double touched = block.touched(sequences), fullest = block.fullest(sequences);
     LayerTotals<N> layer{block, block.layers, totals};
-    for (const ServedKernel& kernel : block.kernels)
+    for (const ServedKernel& kernel : block.kernels) {
+      launch_kernel(num, server, kernel, block.layers, totals);
       add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
-                 layer);
-    for (const ServedCollective& collective : block.collectives)
+                 priced(num, server, kernel), layer);
+    }
+    for (const ServedCollective& collective : block.collectives) {
+      totals.launch(
+          num, [&] { return program::name(collective.kind); }, block.layers * collective.count, 1.0);
       add_collective(num, server, collective, sequences, layer);
+    }
     layer.finish(num);
   }
 }
@@ -266,6 +293,58 @@ StepEnd add_step(const N& num, const Server<N>& server, const ServingProfile& pr
 
 }  // namespace
 
+std::size_t StepSizes::hash() const {
+  std::uint64_t bits = 0;
+  for (const double size : {tokens, attention, heads})
+    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
+  return bits >> 40;
+}
+
+StepPrices::StepPrices(const ServingSetup& setup, const std::vector<ServingProfile::Block>& blocks)
+    : setup_(setup), blocks_(blocks), known_(remembered) {
+  for (const ServingProfile::Block& block : blocks_) {
+    for (const ServedKernel& kernel : block.kernels) {
+      works_.push_back(served_work(kernel, {}));
+      launches_ += block.layers * kernel.count * kernel.started(setup.effects);
+    }
+    for (const ServedCollective& collective : block.collectives) launches_ += block.layers * collective.count;
+  }
+}
+
+const KernelSums& StepPrices::kernels(const StepSizes& sizes) {
+  KernelSums& sums = known_[sizes.hash() % known_.size()];
+  if (sums.sizes == sizes) return sums;
+  sums.sizes = sizes;
+  sums.layers.resize(blocks_.size());
+  StepTotals<Plain> totals;
+  const kernel::ServingKernels kernels{setup_.rates, setup_.effects};
+  auto work = works_.begin();
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const ServingProfile::Block& block = blocks_[b];
+    const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
+    const double touched = block.touched(sequences), fullest = block.fullest(sequences);
+    LayerTotals<Plain> layer{block, block.layers, totals};
+    for (const ServedKernel& kernel : block.kernels) {
+      ServedWork& at = *work++;
+      if (!kernel.attends && sequences == 0.0) continue;
+      const auto estimate = [&](const KernelLoad& load) {
+        set_load(kernel, load, at);
+        return kernel::price(Plain{}, at.kernel, at.details, kernels, kernel.tiles.get());
+      };
+      add_kernel(Plain{}, setup_, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
+                 estimate, layer);
+    }
+    sums.layers[b] = layer.seconds;
+  }
+  sums.time = totals.time;
+  return sums;
+}
+
+void remember_prices(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {
+  find_tiles(setup, tables, profile);
+  profile.prices = std::make_shared<StepPrices>(setup, profile.blocks);
+}
+
 double step_sequences(const ServingStrategy& strategy, double batch) {
   const bool gathered = strategy.scheme.weights == lower::WeightScheme::gathered;
   const auto replicas = static_cast<double>(strategy.data * (gathered ? strategy.second : 1));
@@ -321,11 +400,22 @@ StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, 
   add_blocks(num, server, step.decode,
              {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
              totals);
-  for (const ServingProfile::Block& block : step.prompt.blocks) {
+  const double prompts = step.prompts * step.prompt.unit;
+  const KernelSums* known = nullptr;
+  if constexpr (!N::traced)
+    if (step.prompt.prices) known = &step.prompt.prices->kernels({0.0, prompts, 0.0});
+  if (known) totals.time.add(known->time, 1.0 / stages);
+  for (std::size_t b = 0; b < step.prompt.blocks.size(); ++b) {
+    const ServingProfile::Block& block = step.prompt.blocks[b];
     LayerTotals<N> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends)
-        add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, {}, {}}, 1.0, layer);
+      if (kernel.attends) {
+        launch_kernel(num, server, kernel, layer.layers, totals);
+        if (!known)
+          add_kernel(num, server.setup, kernel, {prompts, 1.0, {}, {}}, 1.0, priced(num, server, kernel), layer);
+      }
+    if constexpr (!N::traced)
+      if (known) layer.seconds = known->layers[b];
     layer.seconds = num.named("attention of prompts", layer.seconds);
     layer.finish(num);
   }

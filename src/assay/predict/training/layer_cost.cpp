@@ -107,9 +107,10 @@ void set_neighbours(const program::Program& program, const program::Block& block
 /// Prices the steps of a block, and keeps the steps of a layer for recomputation.
 class BlockPricer {
  public:
-  BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
+  BlockPricer(const TrainingSetup& setup, FusedPrices& prices, const program::Program& program, ProfilePart part)
       : setup_(setup),
         kernels_(training_kernels(setup)),
+        prices_(prices),
         program_(program),
         part_(part),
         roles_(program.mesh),
@@ -130,7 +131,7 @@ class BlockPricer {
       recomputable->tensors.reserve(3 * steps);
     }
     bool routes = false;
-    FusedKernels fused(kernels_);
+    FusedKernels fused(kernels_, prices_);
     std::int64_t products = 0;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
@@ -226,6 +227,7 @@ class BlockPricer {
 
   const TrainingSetup& setup_;
   kernel::TrainingKernels kernels_;
+  FusedPrices& prices_;
   const program::Program& program_;
   ProfilePart part_;
   AxisRoles roles_;
@@ -409,13 +411,13 @@ program::Program lowered(const TrainingSetup& setup, const ProfileKey& key, cons
 
 }  // namespace
 
-PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part)
-    : PolicyProfiles(setup, key, part,
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, FusedPrices& prices, const ProfileKey& key, ProfilePart part)
+    : PolicyProfiles(setup, prices, key, part,
                      lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), {}), nullptr) {}
 
-PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part,
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, FusedPrices& prices, const ProfileKey& key, ProfilePart part,
                                const program::Program& program, ProfileRecord* record)
-    : setup_(&setup) {
+    : setup_(&setup), prices_(&prices) {
   const model::Transformer& model = *setup.model;
   const lower::StageRules stage = lower::training_stage(profile_parallelism(key), model);
 
@@ -430,7 +432,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   for (std::size_t i = 0; i < profile.kinds.size(); ++i)
     if (shape(i).shared) profile.shared.resize(profile.kinds.size());
   if (record) record->kinds.resize(profile.kinds.size()), record->shared.resize(profile.shared.size());
-  BlockPricer pricer(setup, program, part);
+  BlockPricer pricer(setup, prices, program, part);
   for (const program::Block& block : program.blocks) {
     LayerProfile& layer = part_of(profile, block);
     LayerRecord* const parts = record ? &part_of(*record, block) : nullptr;
@@ -483,13 +485,15 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
 }
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
-  return PolicyProfiles(setup, key, part).with(key.recompute);
+  FusedPrices prices;
+  return PolicyProfiles(setup, prices, key, part).with(key.recompute);
 }
 
 RecordedProfile record_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
   RecordedProfile out;
   out.program = lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), {});
-  const PolicyProfiles policies(setup, key, part, out.program, &out.record);
+  FusedPrices prices;
+  const PolicyProfiles policies(setup, prices, key, part, out.program, &out.record);
   out.profile = policies.with(key.recompute, &out.record);
   return out;
 }

@@ -1,22 +1,51 @@
 #include "assay/predict/training/recompute_profiles.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace assay::training {
+
+std::size_t FusedPrices::Hash::operator()(const Key& key) const {
+  std::uint64_t h = 0;
+  for (const double number : key) {
+    h = (h ^ std::bit_cast<std::uint64_t>(number)) * 0x9e3779b97f4a7c15;
+    h ^= h >> 32;
+  }
+  return static_cast<std::size_t>(h);
+}
+
+const kernel::StepPrice<Plain>& FusedPrices::of(const kernel::JoinedProducts::Part& fused,
+                                                const kernel::TrainingKernels& kernels) {
+  const kernel::MatmulShape& s = fused.shape;
+  const unsigned kind = static_cast<unsigned>(fused.dtype) << 3 | (s.grouped ? 4u : 0u) | (s.summed_rows ? 2u : 0u) |
+                        (s.even_rows ? 1u : 0u);
+  const Key key{s.batch,
+                s.m,
+                s.n,
+                s.k,
+                s.bytes.value(),
+                s.added.value(),
+                s.operand_rows,
+                s.result_rows,
+                static_cast<double>(kind)};
+  const auto [known, is_new] = known_.try_emplace(key);
+  if (is_new) known->second = kernel::price(Plain{}, fused, kernels);
+  return known->second;
+}
 
 void FusedKernels::add(bool is_recomputed, KernelSums<Plain>& sums, PassRecord* record) const {
   using Part = kernel::JoinedProducts::Part;
   for (std::size_t i = 0; i < joined_.joints().size(); ++i) {
     const Part& fused = joined_.joints()[i];
     const KernelTraits kind{true, false, !is_recomputed && fused.kind == Part::Kind::of_weight, is_recomputed};
-    const kernel::StepPrice<Plain> price = kernel::price(Plain{}, fused, kernels_);
+    const kernel::StepPrice<Plain>& price = prices_.of(fused, kernels_);
     sums.add(price, kind);
     if (record) record->kernels.push_back({steps_[i], fused, kind, price});
   }
 }
 
-void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer,
-                                       PassRecord* record) const {
+void RecomputableLayer::add_recomputed(const TrainingSetup& setup, FusedPrices& prices, lower::Recompute recompute,
+                                       LayerProfile& layer, PassRecord* record) const {
   const auto at = [](int i) { return static_cast<std::size_t>(i); };
   std::vector<char> needed(tensors.size()), made(tensors.size(), 0);
   std::vector<char> recomputed(steps.size(), 0);
@@ -40,7 +69,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
 
   PassProfile& pass = layer.backward;
   const kernel::TrainingKernels kernels = training_kernels(setup);
-  FusedKernels fused(kernels);
+  FusedKernels fused(kernels, prices);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!recomputed[i]) continue;
     const Step& step = steps[i];
@@ -75,7 +104,8 @@ TrainingProfile PolicyProfiles::with(lower::Recompute recompute, ProfileRecord* 
   TrainingProfile profile = base_;
   recompute = setup_->effects.executed(recompute);
   for (std::size_t k = 0; k < forwards_.size(); ++k)
-    forwards_[k].add_recomputed(*setup_, recompute, profile.kinds[k], record ? &record->kinds[k].backward : nullptr);
+    forwards_[k].add_recomputed(*setup_, *prices_, recompute, profile.kinds[k],
+                                record ? &record->kinds[k].backward : nullptr);
   return profile;
 }
 

@@ -3,12 +3,27 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "assay/predict/kernel/fused_projections.h"
 #include "assay/predict/training/layer_cost.h"
 
 namespace assay::training {
+
+/// Prices of fused products, each computed once: thousands of profiles of one setup have few different ones. For one
+/// thread.
+class FusedPrices {
+ public:
+  const kernel::StepPrice<Plain>& of(const kernel::JoinedProducts::Part& fused, const kernel::TrainingKernels& kernels);
+
+ private:
+  using Key = std::array<double, 9>;  ///< all that a price depends on
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  std::unordered_map<Key, kernel::StepPrice<Plain>, Hash> known_;
+};
 
 /// The forward pass of a layer; the backward pass may recompute parts of it.
 struct RecomputableLayer {
@@ -42,14 +57,14 @@ struct RecomputableLayer {
 
   /// Adds recomputed steps to the backward pass of a layer, and the kept and recomputed results to its memory; `record`
   /// is null in searches.
-  void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer,
+  void add_recomputed(const TrainingSetup& setup, FusedPrices& prices, lower::Recompute recompute, LayerProfile& layer,
                       PassRecord* record) const;
 };
 
 /// Products of a pass that software fuses.
 class FusedKernels {
  public:
-  explicit FusedKernels(const kernel::TrainingKernels& kernels) : kernels_(kernels) {}
+  FusedKernels(const kernel::TrainingKernels& kernels, FusedPrices& prices) : kernels_(kernels), prices_(prices) {}
   /// Takes a product, the step `number`; false: it runs by itself.
   bool take(const kernel::JoinedProducts::Part& part, std::int32_t number, const PassRecord* record) {
     if (!joined_.take(part)) return false;
@@ -63,22 +78,24 @@ class FusedKernels {
 
  private:
   const kernel::TrainingKernels& kernels_;
+  FusedPrices& prices_;
   kernel::JoinedProducts joined_;
   std::vector<std::vector<std::int32_t>> steps_;  ///< of each fused product, if they are recorded
 };
 
-/// Profiles of one key under every recomputation policy, from one program. `key.recompute` is ignored; `setup` must
-/// outlive this.
+/// Profiles of one key under every recomputation policy, from one program. `key.recompute` is ignored; `setup` and
+/// `prices`, which are of that setup, must outlive this.
 class PolicyProfiles {
  public:
-  PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
+  PolicyProfiles(const TrainingSetup& setup, FusedPrices& prices, const ProfileKey& key, ProfilePart part);
   /// From its program, keeping what the sums consist of in `record`, unless that is null.
-  PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part, const program::Program& program,
-                 ProfileRecord* record);
+  PolicyProfiles(const TrainingSetup& setup, FusedPrices& prices, const ProfileKey& key, ProfilePart part,
+                 const program::Program& program, ProfileRecord* record);
   TrainingProfile with(lower::Recompute recompute, ProfileRecord* record = nullptr) const;
 
  private:
   const TrainingSetup* setup_;
+  FusedPrices* prices_;
   TrainingProfile base_;                     ///< without recomputation in its layers
   std::vector<RecomputableLayer> forwards_;  ///< by kind
 };

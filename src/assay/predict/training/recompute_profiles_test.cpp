@@ -57,7 +57,8 @@ TEST(PolicyProfiles, AreThoseOfProgramsLoweredWithThePolicy) {
           setup.flash = flash;
           ProfileKey key;
           key.tensor = 2, key.sequence = 512, key.micro_batch = 2, key.residual = residual, key.fsdp = true;
-          const PolicyProfiles profiles(setup, key);
+          FusedPrices prices;
+          const PolicyProfiles profiles(setup, prices, key, ProfilePart::all);
           lower::Parallelism p;
           p.tensor = 2, p.residual = residual, p.fsdp = 2;
           const auto [mesh, rules] = lower::training_stage(p, imported.model);

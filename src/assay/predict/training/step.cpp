@@ -147,7 +147,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   cost.network = ideal.network;
   cost.copies = ideal.copies;
   // Ideal hardware still has to fill the pipeline with work on other stages.
-  const double fill = stages > 1.0 ? clock::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
+  const double fill = stages > 1.0 ? clock::interval_of_equal_stages(shape, {1_s, 1_s, 1_s}).value() / 3.0 - m : 0.0;
   const MicrobatchCost::Part& part = microbatch.parts[cost.slowest];
   cost.parts = step_parts<Plain>(Plain{}, {part, slowest.passes, slowest.handover, part.host.of_step(Plain{}, m), m});
   cost.uneven += cost.parts.compute;
@@ -193,7 +193,6 @@ const clock::PipelineInput& StepEvents::fill(const StepInputs& inputs, const clo
     input_.at_end.push_back(std::max(Seconds(), gradients + part.update + part.host.update));
   }
   input_.transfer = stages.hop.under(strategy.schedule);
-  input_.transfer_blocks = true;
   return input_;
 }
 

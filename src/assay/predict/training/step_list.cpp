@@ -14,13 +14,13 @@ namespace {
 /// Sets the times of one pass in the program of a strategy.
 class PassTimes {
  public:
-  PassTimes(const program::Program& program, const StageLinks& links, kernel::StepTimes& times)
+  PassTimes(const program::Program& program, const StageLinks& links, clock::StepTimes& times)
       : program_(program), links_(links), times_(times) {}
 
   void set(const RecordedPass& work, const RecordedPass& weights, const PassReading& read) {
     Seconds kernels;
     for (const PassRecord::Kernel& kernel : work.record.kernels) {
-      kernel::StepTime& time = times_.steps[at(carrier_of(work, kernel))];
+      clock::StepTime& time = times_.steps[at(carrier_of(work, kernel))];
       time.time = time.exposed = at_clock(kernel.price, read.avoided);
       kernels += time.time;
     }
@@ -68,7 +68,7 @@ class PassTimes {
       if (carrier != step) return add_part(step, carrier);
     }
     const TrafficTime& all = read[one.entry];
-    kernel::StepTime& time = times_.steps[at(step)];
+    clock::StepTime& time = times_.steps[at(step)];
     time.links = links_.resources[traffic.over];
     time.time = all.each;
     time.exposed = all.exposed;
@@ -88,7 +88,7 @@ class PassTimes {
 
   const program::Program& program_;
   const StageLinks& links_;
-  kernel::StepTimes& times_;
+  clock::StepTimes& times_;
 };
 
 }  // namespace
@@ -115,13 +115,13 @@ std::string resource_of(const program::Program& program, const program::Step& st
   return step.flops.value() > 0.0 ? "math" : "memory";
 }
 
-Result<kernel::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
-                                              const hardware::Cluster& cluster, const Strategy& strategy,
-                                              const program::Program& program) {
+Result<clock::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
+                                             const hardware::Cluster& cluster, const Strategy& strategy,
+                                             const program::Program& program) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingSetup& setup = question.setup;
   const RecordedStep recorded(setup, sequence, strategy, program);
-  kernel::StepTimes times;
+  clock::StepTimes times;
   times.steps.resize(program.steps.size());
   times.host_waits.resize(program.blocks.size());
   times.chip_share = setup.effects.overlap.chip_share;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/predict/kernel/overlap.h"
+#include "assay/predict/clock/overlap.h"
 #include "assay/predict/training/step.h"
 
 namespace assay::training {
@@ -17,9 +17,9 @@ std::string resource_of(const program::Program& program, const program::Step& st
 
 /// The time of every kernel and collective as it is priced. Kernels, copies, what collectives add and what is waited
 /// for the host add up to the pass.
-Result<kernel::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
-                                              const hardware::Cluster& cluster, const Strategy& strategy,
-                                              const program::Program& program);
+Result<clock::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
+                                             const hardware::Cluster& cluster, const Strategy& strategy,
+                                             const program::Program& program);
 
 /// Where the time of a step goes, by phase and kind of work: all microbatches, the mean of its stages.
 struct KindTime {

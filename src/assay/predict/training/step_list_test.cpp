@@ -84,16 +84,16 @@ TEST(StepList, PassesAreDrawnAndListedAsPriced) {
       };
       double listed = times->host_waits[static_cast<std::size_t>(&block - program.blocks.data())].value();
       for (std::int32_t i = block.first; i < block.last; ++i) {
-        const kernel::StepTime& time = times->steps[static_cast<std::size_t>(i)];
+        const clock::StepTime& time = times->steps[static_cast<std::size_t>(i)];
         if (!program.steps[static_cast<std::size_t>(i)].once) listed += (time.exposed + time.copies).value();
       }
       ASSERT_NEAR(listed, priced, 1e-9 * priced) << where();
-      const kernel::OverlapSchedule schedule = kernel::schedule_blocks(program, {block, block}, *times);
+      const clock::OverlapSchedule schedule = clock::schedule_blocks(program, {block, block}, *times);
       ASSERT_NEAR(schedule.passes[0].value(), priced, 1e-9 * priced) << where();
       ASSERT_NEAR(schedule.end.value(), 2.0 * priced, 2e-9 * priced) << where();
       std::map<std::int32_t, std::vector<std::pair<double, double>>> lanes;
       std::map<std::int32_t, double> moved;
-      for (const kernel::ScheduledStep& step : schedule.steps) {
+      for (const clock::ScheduledStep& step : schedule.steps) {
         lanes[step.lane].emplace_back(step.start.value(), step.end.value());
         if (step.lane > 0) moved[step.step] += (step.end - step.start).value() / 2.0;
       }
@@ -105,7 +105,7 @@ TEST(StepList, PassesAreDrawnAndListedAsPriced) {
         }
       }
       for (const auto& [step, seconds] : moved) {  // all of a collective is drawn, wherever it is hidden
-        const kernel::StepTime& time = times->steps[static_cast<std::size_t>(step)];
+        const clock::StepTime& time = times->steps[static_cast<std::size_t>(step)];
         ASSERT_NEAR(seconds, time.time.value(), 1e-9 * priced) << where();
         hidden += time.exposed < 0.9 * time.time;
       }
@@ -120,18 +120,18 @@ TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
   const TrainingCase c("h100-sxm:1", 1);
   const Strategy s = testing::strategy_of(1, 1, 1);
   const program::Program program = training_program(c.question, testing::sequence, s);
-  const kernel::StepTimes times = *training_step_times(c.question, testing::sequence, c.cluster, s, program);
+  const clock::StepTimes times = *training_step_times(c.question, testing::sequence, c.cluster, s, program);
   const program::Block &forward = program.blocks[1],
                        &backward =
                            *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const program::Block&b) {
                              return b.phase == program::Phase::backward && b.kind == program.blocks[1].kind;
                            });
   for (const program::Block& block : {forward, backward}) {
-    const double alone = kernel::schedule_blocks(program, {block}, times).end.value();
+    const double alone = clock::schedule_blocks(program, {block}, times).end.value();
     for (double factor : {0.3, 1.0, 2.5}) {
       const Seconds copy(factor * alone);
       const std::vector<program::Block> layers(10, block);
-      const kernel::OverlapSchedule schedule = kernel::schedule_blocks(program, layers, times, {copy, copy});
+      const clock::OverlapSchedule schedule = clock::schedule_blocks(program, layers, times, {copy, copy});
       EXPECT_EQ(schedule.copies.size(), 10u);
       const double longest = std::max(alone, copy.value());
       const double expected =

@@ -2,23 +2,85 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "assay/predict/clock/lanes.h"
+
 namespace assay::training {
 namespace {
 
-/// Two lanes from event to event: compute runs at 1 - share while the collective lasts, and at full speed afterwards;
-/// what follows needs both.
-double simulated(double collective, double compute, double share) {
-  const double done = (1.0 - share) * collective;  // of compute, when the collective ends
-  const double end = done >= compute ? collective : collective + (compute - done);
-  return end - compute;
+using clock::Item;
+
+/// What the clock adds to kernels that run one after the other.
+double added(const std::vector<Item>& items) {
+  const clock::Totals totals = clock::totals(items);
+  return (totals.whole - totals.computation).value();
+}
+Item kernel(double seconds, std::vector<std::int32_t> after = {}) {
+  return {Item::Kind::kernel, clock::chip_lane, Seconds(seconds), std::move(after)};
+}
+Item collective(double seconds, double share, std::vector<std::int32_t> after = {}) {
+  return {Item::Kind::collective, clock::network_lane, Seconds(seconds), std::move(after), share};
 }
 
-TEST(Waiting, IsWhatTwoLanesThatShareAChipTake) {
+// The closed form is the clock's rule: compute that does not need the collective, then a kernel that does.
+TEST(Waiting, IsWhatTheClockAdds) {
   for (const double share : {0.0, 0.1, 0.2, 0.4, 0.9, 1.0})
-    for (double collective = 0.0; collective <= 4.0; collective += 0.125)
+    for (double moved = 0.0; moved <= 4.0; moved += 0.125)
       for (double compute = 0.0; compute <= 4.0; compute += 0.125)
-        EXPECT_NEAR(waited(collective, compute, share), simulated(collective, compute, share), 1e-12)
-            << collective << ' ' << compute << ' ' << share;
+        EXPECT_NEAR(waited(moved, compute, share), added({kernel(compute), collective(moved, share), kernel(1.0, {1})}),
+                    1e-12)
+            << moved << ' ' << compute << ' ' << share;
+}
+
+// Equal sums of items take as long as one of each, however compute and collectives are cut.
+TEST(Waiting, OfSumsIsWhatTheClockAddsForTheirItems) {
+  std::mt19937 random(3);
+  const auto any = [&](double most) { return std::uniform_real_distribution<double>(0.0, most)(random); };
+  for (int round = 0; round < 200; ++round) {
+    const double share = any(0.9), most = any(1.0);
+    std::vector<Item> items;
+    double compute = 0.0, moved = 0.0;
+    std::int32_t last = -1;
+    for (int i = 0; i < 12; ++i) {
+      const double seconds = i % 3 == 0 ? any(3.0 * most) : any(1.0);
+      (i % 3 == 0 ? moved : compute) += seconds;
+      items.push_back(i % 3 == 0 ? collective(seconds, share) : kernel(seconds));
+      if (i % 3 == 0) last = i;
+    }
+    items.push_back(kernel(1.0, {last}));
+    EXPECT_NEAR(waited(moved, compute, share), added(items), 1e-12);
+  }
+}
+
+// A product in as many pieces as there are devices, each of which needs one more part of what is gathered; and buckets
+// of gradients of which the last has nothing to run beside.
+TEST(Waiting, InPiecesAndOnceAStepIsWhatTheClockAdds) {
+  OverlapNumbers<Plain> overlap;
+  overlap.tail = 0.125;
+  for (const double share : {0.0, 0.1, 0.3, 0.9})
+    for (const double devices : {2.0, 4.0, 8.0})
+      for (double moved = 0.0; moved <= 4.0; moved += 0.25)
+        for (double compute = 0.25; compute <= 4.0; compute += 0.25) {
+          overlap.chip_share = share;
+          std::vector<Item> items{kernel(compute / devices)};
+          for (double piece = 1.0; piece < devices; piece += 1.0) {
+            items.push_back(collective(moved / (devices - 1.0), share));
+            items.push_back(kernel(compute / devices, {static_cast<std::int32_t>(items.size()) - 1}));
+          }
+          EXPECT_NEAR(waited_in_pieces(Seconds(moved), Seconds(compute), devices, overlap).value(),
+                      std::min(moved, added(items)), 1e-12)
+              << moved << ' ' << compute << ' ' << share << ' ' << devices;
+          const double tail = overlap.tail * moved;
+          EXPECT_NEAR(waited_once(Plain{}, moved, compute, overlap),
+                      added({collective(moved - tail, share), kernel(compute), collective(tail, share, {1}),
+                             kernel(1.0, {0, 2})}),
+                      1e-12)
+              << moved << ' ' << compute << ' ' << share;
+        }
 }
 
 TEST(Waiting, IsNeverLongerThanTheCollectiveAndFallsWithWhatIsBeside) {

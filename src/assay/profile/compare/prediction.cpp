@@ -55,7 +55,7 @@ double width_of(const program::Program& program, const program::Step& step) {
 /// The lines of a program, and the order in which a stage runs them.
 class StageWriter {
  public:
-  StageWriter(const program::Program& program, const kernel::StepTimes& times, const kernel::StepTimes& at_full_clock)
+  StageWriter(const program::Program& program, const clock::StepTimes& times, const clock::StepTimes& at_full_clock)
       : program_(program) {
     lines_of_.resize(program.steps.size(), -1);
     for (const program::Block& block : program.blocks)
@@ -99,8 +99,8 @@ class StageWriter {
   }
 
  private:
-  void add_line(const program::Block& block, std::int32_t i, const kernel::StepTimes& times,
-                const kernel::StepTimes& at_full_clock) {
+  void add_line(const program::Block& block, std::int32_t i, const clock::StepTimes& times,
+                const clock::StepTimes& at_full_clock) {
     const program::Step& step = program_.steps[static_cast<std::size_t>(i)];
     const Seconds time = times.steps[static_cast<std::size_t>(i)].time;
     if (program::is_collective(step.op) || !(time > Seconds(0))) return;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "assay/base/json_scanner.h"
 #include "assay/base/result.h"
-#include "assay/profile/trace/json_scanner.h"
 #include "assay/profile/trace/trace.h"
 
 namespace assay::trace {

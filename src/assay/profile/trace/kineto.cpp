@@ -12,18 +12,6 @@
 namespace assay::trace {
 namespace {
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  if (text.empty() || text.size() > 18) return std::nullopt;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = value * 10 + (c - '0');
-  }
-  return negative ? -value : value;
-}
-
 /// What the arguments of an event say.
 struct KinetoArguments {
   std::int64_t correlation = -1, external = -1, device = -1;
@@ -167,6 +155,12 @@ class KinetoReader {
   }
 
   std::uint32_t lane(std::string_view process, std::string_view thread, std::int64_t device) {
+    if (!trace_.lanes.empty() && process == last_.process && thread == last_.thread && device == last_.device)
+      return last_.lane;
+    return (last_ = {process, thread, device, found_lane(process, thread, device)}).lane;
+  }
+
+  std::uint32_t found_lane(std::string_view process, std::string_view thread, std::int64_t device) {
     std::string key = fmt::format("{}\x1f{}\x1f{}", process, thread, device);
     const auto [known, is_new] = lanes_.try_emplace(std::move(key), static_cast<std::uint32_t>(trace_.lanes.size()));
     if (is_new) {
@@ -240,6 +234,11 @@ class KinetoReader {
   std::map<std::string, Process, std::less<>> processes_;
   std::map<std::pair<std::string, std::string>, std::string> threads_;
   std::unordered_map<std::string, std::uint32_t> lanes_;
+  struct {
+    std::string_view process, thread;
+    std::int64_t device = -1;
+    std::uint32_t lane = 0;
+  } last_;  ///< the lane that was asked for last: most events follow one on their own
   std::unordered_set<std::int64_t> arrows_;
   std::string scratch_;
 };

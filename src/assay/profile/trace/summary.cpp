@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "assay/profile/trace/intervals.h"
 
@@ -166,7 +166,7 @@ class Grouping {
     group.inputs = inputs;
     // A captured operation is called once with each replay.
     const std::uint32_t replay = event.captured != none ? event.parent : none;
-    if (!known || called_.insert({operation, replay}).second) ++group.calls;
+    if (!known || called_.insert(std::uint64_t{operation} << 32 | replay).second) ++group.calls;
     if (group.kernels++ == 0) group.shortest = group.longest = event.duration;
     group.shortest = std::min(group.shortest, event.duration);
     group.longest = std::max(group.longest, event.duration);
@@ -220,30 +220,42 @@ class Grouping {
   const Trace& trace_;
   const Vocabulary& vocabulary_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, CallGroup> groups_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> called_;
+  std::unordered_set<std::uint64_t> called_;  ///< pairs of an operation and a replay
   std::unordered_map<std::uint32_t, const OperationForm*> forms_;
 };
 
-/// Gaps between events of the device, in order of time; `events` is in order of starts.
-std::vector<IdleGap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events) {
-  std::vector<IdleGap> out;
+/// A gap between events of the device.
+struct Gap {
+  const Event *after, *before;
+  bool host_bound;
+
+  Ticks length() const { return before->start - after->end(); }
+};
+
+/// In order of time; `events` is in order of starts.
+std::vector<Gap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events) {
+  std::vector<Gap> out;
   const Event* last = nullptr;  // of all so far, the one that ends last
   for (const PlacedEvent& placed : events) {
     const Event& event = trace.events[placed.event];
     if (last && event.start > last->end()) {
-      IdleGap gap;
-      gap.start = seconds(last->end() - trace.events[events.front().event].start);
-      gap.length = seconds(event.start - last->end());
-      gap.after = trace.name(*last);
-      gap.before = trace.name(event);
       const Event* launch = launch_of(trace, event);
-      gap.host_bound = launch && launch->start > last->end();
-      if (const std::uint32_t host = operation_of(trace, event); host != none)
-        gap.host = trace.name(trace.events[host]);
-      out.push_back(std::move(gap));
+      out.push_back({last, &event, launch && launch->start > last->end()});
     }
     if (!last || event.end() > last->end()) last = &event;
   }
+  return out;
+}
+
+IdleGap described(const Trace& trace, const Gap& gap, Ticks origin) {
+  IdleGap out;
+  out.start = seconds(gap.after->end() - origin);
+  out.length = seconds(gap.length());
+  out.after = trace.name(*gap.after);
+  out.before = trace.name(*gap.before);
+  out.host_bound = gap.host_bound;
+  if (const std::uint32_t host = operation_of(trace, *gap.before); host != none)
+    out.host = trace.name(trace.events[host]);
   return out;
 }
 
@@ -329,13 +341,13 @@ DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, std::
   }
   out.categories = category_times(trace, events);
   out.operations = grouping.finish();
-  out.gaps = idle_gaps(trace, events);
-  for (const IdleGap& gap : out.gaps)
-    if (gap.host_bound) out.host_bound += gap.length;
-  std::stable_sort(out.gaps.begin(), out.gaps.end(),
-                   [](const IdleGap& a, const IdleGap& b) { return a.length > b.length; });
+  std::vector<Gap> gaps = idle_gaps(trace, events);
+  for (const Gap& gap : gaps)
+    if (gap.host_bound) out.host_bound += seconds(gap.length());
+  std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.length() > b.length(); });
   constexpr std::size_t most_gaps = 20;
-  if (out.gaps.size() > most_gaps) out.gaps.resize(most_gaps);
+  if (gaps.size() > most_gaps) gaps.resize(most_gaps);
+  for (const Gap& gap : gaps) out.gaps.push_back(described(trace, gap, trace.events[events.front().event].start));
   out.streams = stream_times(trace, events);
   const DeviceSteps steps = device_steps(trace, vocabulary, device, events);
   out.steps_by_optimizer = steps.by_optimizer;

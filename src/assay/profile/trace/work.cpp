@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/json_scanner.h"
 #include "assay/base/text.h"
-#include "assay/profile/trace/json_scanner.h"
 
 namespace assay::trace {
 namespace {

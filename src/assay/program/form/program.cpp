@@ -117,6 +117,18 @@ ProgramCount count(const Program& program) {
   return sum;
 }
 
+bool is_matrix(const ProgramTensor& weight) {
+  using enum model::LogicalDim;
+  int dims = 0;
+  bool follows_heads = false;
+  for (std::size_t d = 0; d < weight.rank; ++d) {
+    const auto dim = static_cast<model::LogicalDim>(weight.dims[d].dim);
+    if (dim != experts && !(follows_heads && (dim == head_dim || dim == value_dim))) ++dims;
+    follows_heads = dim == heads || dim == kv_heads;
+  }
+  return dims > 1;
+}
+
 bool makes_weight_gradient(const Program& program, const Step& step) {
   return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
          !is_weight(program.tensor(step.in[1]));

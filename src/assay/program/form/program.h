@@ -96,6 +96,9 @@ static_assert(sizeof(ProgramTensor) <= 128);  // two cache lines
 inline bool is_weight(const ProgramTensor& tensor) {
   return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
 }
+/// Whether a weight has two dimensions or more where heads and their size are one and experts have one each: a matrix
+/// or a table. The others are biases and scales.
+bool is_matrix(const ProgramTensor& weight);
 
 /// The mask of attention, and how many keys a query sees on average.
 struct AttentionShape {

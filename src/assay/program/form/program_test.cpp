@@ -35,6 +35,25 @@ TEST(ProgramTensor, ScalesTakeBytes) {
   EXPECT_EQ(local_bytes(tensor, 64.0), Bytes(256.0));
 }
 
+/// Biases of queries have a dimension for heads and one for their size, which frameworks store as one.
+TEST(ProgramTensor, MatricesHaveTwoDimensionsBesidesExpertsAndPartsOfHeads) {
+  using enum model::LogicalDim;
+  const auto is_matrix_of = [](std::initializer_list<model::LogicalDim> dims) {
+    ProgramTensor weight;
+    for (const model::LogicalDim dim : dims)
+      weight.dims.set(weight.rank++, {static_cast<decltype(weight.dims[0].dim)>(dim), 4});
+    return is_matrix(weight);
+  };
+  EXPECT_TRUE(is_matrix_of({d_model, heads, head_dim}));
+  EXPECT_TRUE(is_matrix_of({heads, value_dim, d_model}));
+  EXPECT_TRUE(is_matrix_of({experts, d_model, width}));
+  EXPECT_TRUE(is_matrix_of({vocabulary, d_model}));
+  EXPECT_FALSE(is_matrix_of({heads, head_dim}));
+  EXPECT_FALSE(is_matrix_of({kv_heads, value_dim}));
+  EXPECT_FALSE(is_matrix_of({experts, width}));
+  EXPECT_FALSE(is_matrix_of({d_model}));
+}
+
 TEST(Program, AxesSplitTheProductOfTheirSizes) {
   Program program;
   program.set_mesh({{{"X", 2}, {"Y", 3}, {"Z", 5}}});

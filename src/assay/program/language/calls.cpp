@@ -164,6 +164,7 @@ Result<int> Typing::gather_call(const Expression& call, const Wanted&) {
     return source_.error(call.operands[0].at, "the table has no dimension to gather from",
                          "its first dimension has the rows");
   Value value = made_by(call, program::Op::embed, {tokens, table});
+  value.detail = 0;
   value.has_whole_numbers = false;
   const Dims rows = graph_.value(table).dims;
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -158,7 +158,8 @@ class Lowering {
   int operation(const Value& value, const Dims& dims, const std::vector<int>& in, const Sharding& made) {
     const int out = add_tensor(value.name, dims, made, value.has_whole_numbers);
     // Devices are the first dimension of what a manual program computes.
-    const bool counts_dims = value.op == Op::softmax || value.op == Op::chunk || value.op == Op::put;
+    const bool counts_dims =
+        value.op == Op::softmax || value.op == Op::chunk || value.op == Op::put || value.op == Op::embed;
     const int before = counts_dims ? static_cast<int>(dims.size() - value.dims.size()) : 0;
     program::Step& step = emit(value.op, in, out, value.detail < 0 ? -1 : value.detail + before);
     if (value.op != Op::product) return out;
@@ -252,22 +253,13 @@ class Lowering {
       return operation(value, shape.dims, in, shape.sharding);
     }
     const Shape shape = varies ? held_by(all, value.dims) : Shape{value.dims, {}};
-    if (value.op == Op::embed)  // rows of a table of this device
-      return gathered(value, shape);
+    if (value.op == Op::embed && varies)  // both have the dimension of the devices, so that each has its own rows
+      for (std::size_t k = 0; k < in.size(); ++k)
+        if (!is_by_device(in[k])) in[k] = spread(in[k], graph_.value(value.in[k]));
     return operation(value, shape.dims, in, shape.sharding);
   }
 
   bool is_by_device(int id) const { return program_.tensor(id).sharding.used_axes() != 0; }
-
-  /// Tokens and table are those of one device, whose dimension stands before them: it is not one of the rows.
-  int gathered(const Value& value, const Shape& shape) {
-    const Shape tokens{graph_.value(value.in[0]).dims, {}}, table{graph_.value(value.in[1]).dims, {}};
-    const int rows = view(tensor_of_value(value.in[0]), value.name, tokens, true);
-    const int from = view(tensor_of_value(value.in[1]), value.name, table, false);
-    const int out = add_tensor(value.name, value.dims, {}, false);
-    emit(Op::embed, {rows, from}, out);
-    return view(out, value.name, shape, false);
-  }
 
   int joined_result(const Value& value) {
     int id = tensor_of_value(value.in[0]);

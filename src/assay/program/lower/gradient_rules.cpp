@@ -210,7 +210,7 @@ void BackwardPass::transpose_embed(const program::Step& step) {
   const int table = step.in[1];
   if (dy < 0 || !wants_gradient(table)) return;
   const int d_table = make_gradient(table, partial_over(table, step.out[0]));
-  build_.emit(program::Op::embed_grad, {dy, step.in[0]}, {d_table});
+  build_.emit(program::Op::embed_grad, {dy, step.in[0]}, {d_table}).detail = step.detail;
   accumulate(table, d_table);
 }
 

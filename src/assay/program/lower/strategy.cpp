@@ -110,9 +110,7 @@ void split_state_keys(std::int64_t tensor, const model::Transformer& model, Shar
   for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.state_space) continue;
     const model::StateSpace& s = *layer.state_space;
-    if ((s.kind != model::StateSpace::Kind::mamba2 && s.kind != model::StateSpace::Kind::gated_delta) ||
-        s.key_heads % tensor != 0)
-      return;
+    if (!model::facts(s.kind).has(model::grouped_keys) || s.key_heads % tensor != 0) return;
   }
   for (const program::TensorClass of :
        {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer})

@@ -14,13 +14,10 @@ namespace {
 struct Side {
   std::uint64_t shared;
   program::AxisSet own;
-  int id;
-
-  bool fits(const Side& other) const { return shared == other.shared && (own & other.own) == 0; }
 };
 
-Side side_of(const Correspondence& c, const program::Sharding& sharding, bool left, int id) {
-  Side side{0, sharding.unreduced, id};
+Side side_of(const Correspondence& c, const program::Sharding& sharding, bool left) {
+  Side side{0, sharding.unreduced};
   for (const auto& row : c.rows()) {
     const program::AxisList list = list_of(sharding, left ? row.left : row.right);
     if (row.shared())
@@ -44,6 +41,76 @@ Bytes held_bytes(const program::Mesh& mesh, const program::Tensor& tensor, const
     elements *= static_cast<double>(program::local_size(mesh, tensor.dims[d].size, sharding.dims[d]));
   return storage(tensor.dtype, elements);
 }
+
+/// The shardings of one operand that a search has taken, in order of cost, found by what they can be multiplied with.
+class TakenSides {
+ public:
+  std::size_t size() const { return next_.size(); }
+  void clear() {
+    ++search_;
+    used_ = 0;
+    sets_.clear();
+    next_.clear();
+  }
+  /// Adds the next sharding.
+  void add(const Side& side) {
+    if (2 * used_ >= table_.size()) grow();
+    Slot& slot = table_[slot_of(table_, side.shared)];
+    if (slot.search != search_) slot = {side.shared, search_, none}, ++used_;
+    int set = slot.sets;
+    while (set != none && sets_[at(set)].own != side.own) set = sets_[at(set)].next;
+    const int place = static_cast<int>(next_.size());
+    next_.push_back(none);
+    if (set == none) {
+      sets_.push_back({side.own, slot.sets, place, place});
+      slot.sets = static_cast<int>(sets_.size()) - 1;
+    } else {
+      next_[at(sets_[at(set)].last)] = place;
+      sets_[at(set)].last = place;
+    }
+  }
+  /// Visits those that fit, cheapest first among those with equal axes, until `visit` refuses one of these.
+  template <class F>
+  void each_fitting(const Side& side, F visit) const {
+    if (table_.empty()) return;
+    const Slot& slot = table_[slot_of(table_, side.shared)];
+    if (slot.search != search_) return;
+    for (int set = slot.sets; set != none; set = sets_[at(set)].next)
+      if ((sets_[at(set)].own & side.own) == 0)
+        for (int place = sets_[at(set)].first; place != none && visit(place); place = next_[at(place)]) continue;
+  }
+
+ private:
+  static constexpr int none = -1;
+  struct Slot {
+    std::uint64_t shared = 0;
+    std::uint32_t search = 0;  ///< in which it was filled: clearing the table takes no time
+    int sets = none;
+  };
+  struct Set {
+    program::AxisSet own;
+    int next, first, last;
+  };
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+  std::size_t slot_of(const std::vector<Slot>& table, std::uint64_t shared) const {
+    std::size_t i = mixed(shared, 1) & (table.size() - 1);
+    while (table[i].search == search_ && table[i].shared != shared) i = (i + 1) & (table.size() - 1);
+    return i;
+  }
+  void grow() {
+    std::vector<Slot> larger(std::max<std::size_t>(16, 4 * table_.size()));
+    for (const Slot& slot : table_)
+      if (slot.search == search_) larger[slot_of(larger, slot.shared)] = slot;
+    table_ = std::move(larger);
+  }
+
+  std::vector<Slot> table_;  ///< by hash of the shared dimensions, open addressing
+  std::uint32_t search_ = 1;
+  std::size_t used_ = 0;
+  std::vector<Set> sets_;  ///< of axes, each with its shardings as a list
+  std::vector<int> next_;  ///< of each sharding in its list
+};
 
 /// An exploration and the unit of its costs; several tensors may share one.
 struct View {
@@ -130,11 +197,13 @@ struct Candidate {
   int left, right, result;
   double cost, total;
   int steps;
+  std::pair<std::size_t, int> turn;  ///< when a search that takes shardings in order of cost gets to it
 };
 
 bool better(const Candidate& a, const Candidate& b) {
   if (a.total != b.total) return a.total < b.total;
-  return a.cost != b.cost ? a.cost < b.cost : a.steps < b.steps;
+  if (a.cost != b.cost) return a.cost < b.cost;
+  return a.steps != b.steps ? a.steps < b.steps : a.turn < b.turn;
 }
 
 /// The data that a plan moves, to tell alternatives apart.
@@ -175,7 +244,7 @@ struct Planner::Workspace {
   void begin(const Prices& at);
   View view(const program::Tensor& tensor, const program::Sharding& start, bool forward);
   void search(const ShardingExpression& e, const Prices& at, std::size_t wanted);
-  void consider(double per_flop, int l, int r, std::size_t wanted);
+  bool consider(double per_flop, int l, int r, std::size_t wanted, std::pair<std::size_t, int> turn);
   void describe(const Candidate& candidate);
   double limit(std::size_t wanted) const { return found.size() < wanted ? certain : found.back().total; }
 
@@ -186,7 +255,7 @@ struct Planner::Workspace {
   std::array<std::unique_ptr<ShardingSpace>, 2 * (program::max_tensor_rank + 1)> spaces;
   std::unordered_map<ExplorationKey, std::unique_ptr<Explorer>, ExplorationHash> explorations;
   View left, right, result;
-  std::vector<Side> lefts, rights;
+  TakenSides lefts, rights;
   std::vector<Candidate> found;
   Correspondence rows;
   double certain = infinity;  ///< a plan of this cost exists
@@ -226,24 +295,26 @@ View Planner::Workspace::view(const program::Tensor& tensor, const program::Shar
   return {kept.get(), scale};
 }
 
-/// One pair of operands; the result's distances are settled only as far as the pair needs them.
-void Planner::Workspace::consider(double per_flop, int l, int r, std::size_t wanted) {
+/// One pair of operands; the result's distances are settled only as far as the pair needs them. False if the pair, and
+/// so all with more expensive operands, cost too much.
+bool Planner::Workspace::consider(double per_flop, int l, int r, std::size_t wanted, std::pair<std::size_t, int> turn) {
   const double before = left.cost(l) + right.cost(r), most = limit(wanted);
-  if (before > most) return;
+  if (before > most) return false;
   const auto product = multiply(rows, left.sharding(l), right.sharding(r));
-  if (!product) return;
+  if (!product) return true;
   const double compute =
       per_flop > 0.0 ? per_flop * local_flops(mesh, rows, left.sharding(l), right.sharding(r)).value() : 0.0;
-  if (compute > most) return;
+  if (compute > most) return true;
   const int end = result.explorer->find(*product);
   while (!result.explorer->settled(end))
-    if (!result.next(most - before)) return;
+    if (!result.next(most - before)) return true;
   const double cost = before + result.cost(end);
   const Candidate candidate{
-      l, r, end, cost, std::max(cost, compute), left.steps(l) + right.steps(r) + result.steps(end)};
-  if (candidate.total > most) return;
+      l, r, end, cost, std::max(cost, compute), left.steps(l) + right.steps(r) + result.steps(end), turn};
+  if (candidate.total > most) return true;
   found.insert(std::upper_bound(found.begin(), found.end(), candidate, better), candidate);
   if (found.size() > wanted) found.pop_back();
+  return true;
 }
 
 /// Finds the `wanted` best candidates.
@@ -267,13 +338,17 @@ void Planner::Workspace::search(const ShardingExpression& e, const Prices& at, s
     const bool take_left = next_left <= next_right;
     const double cheapest = take_left ? next_left : next_right, most = limit(wanted);
     if (cheapest > most || cheapest == infinity) break;
-    const View& view = take_left ? left : right;
-    std::vector<Side>& sides = take_left ? lefts : rights;
+    const View &view = take_left ? left : right, &other = take_left ? right : left;
+    TakenSides& sides = take_left ? lefts : rights;
     if (sides.size() == view.explorer->order().size() && !view.next(most)) continue;
     const int id = view.explorer->order()[sides.size()];
-    const Side& side = sides.emplace_back(side_of(rows, view.sharding(id), take_left, id));
-    for (const Side& other : take_left ? rights : lefts)
-      if (other.fits(side)) consider(at.per_flop, take_left ? id : other.id, take_left ? other.id : id, wanted);
+    const Side side = side_of(rows, view.sharding(id), take_left);
+    sides.add(side);
+    const std::size_t round = lefts.size() + rights.size();
+    (take_left ? rights : lefts).each_fitting(side, [&](int place) {
+      const int with = other.explorer->order()[static_cast<std::size_t>(place)];
+      return consider(at.per_flop, take_left ? id : with, take_left ? with : id, wanted, {round, place});
+    });
   }
 }
 

@@ -147,6 +147,8 @@ struct ThoroughPlan {
   Plan plan;
 };
 ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression);
+/// The cheapest plan with parts of axes, or `whole_axes`, the cheapest one without, where no other is cheaper.
+ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression, Plan whole_axes);
 
 /// The cheapest sequence of steps from one sharding of a tensor to another.
 Plan plan_reshard(const program::Mesh& mesh, const program::Tensor& from, const program::Sharding& to,

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "assay/program/plan/correspondence.h"
+#include "assay/program/plan/explorer.h"
 
 namespace assay::plan {
 namespace {
@@ -114,6 +118,49 @@ RC_GTEST_PROP(Planner, WhatItRemembersDoesNotChangePlans, ()) {
     const double fresh = plan_product(cube, e, prices).best.cost, known = warm.product(e, prices).best.cost;
     RC_ASSERT(std::abs(known - fresh) <= 1e-9 * fresh);
   }
+}
+
+/// Every sharding of two dimensions, with axes in every order.
+void all_shardings(const program::Mesh& over, const program::Sharding& from, std::vector<program::Sharding>& out) {
+  if (std::find(out.begin(), out.end(), from) != out.end()) return;
+  out.push_back(from);
+  for (int axis = 0; axis < static_cast<int>(over.axes.size()); ++axis)
+    for (std::size_t d = 0; d < 2 && !(from.used_axes() & program::axis_bit(axis)); ++d) {
+      program::Sharding more = from;
+      more.dims[d] = more.dims[d].pushed(axis);
+      all_shardings(over, more, out);
+    }
+}
+
+// Every pair of shardings that the operands can be moved to, and from their product to the result.
+RC_GTEST_PROP(Planner, FindsWhatTryingEveryPairFinds, ()) {
+  const program::Mesh cube =
+      *program::parse_mesh(*rc::gen::element<std::string>("X=2,Y=2,Z=2", "X=2,Y=3", "X=4,Y=2,Z=2"), "");
+  std::vector<program::Sharding> all;
+  all_shardings(cube, {}, all);
+  ShardingExpression e =
+      *parse_sharding("A[I, J] * B[J, K] -> C[I, K]", cube,
+                      {{"I", *rc::gen::element<std::int64_t>(48, 480)}, {"J", 96}, {"K", 192}}, Dtype::bf16);
+  e.left.sharding = random_sharding(cube, 2), e.right->sharding = random_sharding(cube, 2),
+  e.result->sharding = random_sharding(cube, 2);
+  const Prices prices = byte_prices(cube);
+  Planner planner(cube);
+  std::vector<double> left, right;
+  for (const program::Sharding& to : all) {
+    left.push_back(planner.reshard(e.left, to, prices).cost);
+    right.push_back(planner.reshard(*e.right, to, prices).cost);
+  }
+  double best = infinity;
+  for (std::size_t l = 0; l < all.size(); ++l)
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (left[l] + right[r] >= best) continue;
+      const auto made = multiply(correspond(e), all[l], all[r]);
+      if (!made) continue;
+      program::Tensor product = *e.result;
+      product.sharding = *made;
+      best = std::min(best, left[l] + right[r] + planner.reshard(product, e.result->sharding, prices).cost);
+    }
+  RC_ASSERT(std::abs(plan_product(cube, e, prices, 4).best.cost - best) <= 1e-9 * best);
 }
 
 RC_GTEST_PROP(Planner, StepsLeadFromTheOperandsToTheResult, ()) {

@@ -54,8 +54,12 @@ bool keeps_shards(const RefinedMesh& fine, const program::Tensor& tensor) {
 }  // namespace
 
 ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression) {
+  return plan_product_thoroughly(mesh, expression, plan_product(mesh, expression, byte_prices(mesh)).best);
+}
+
+ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression, Plan whole_axes) {
   constexpr std::size_t most_parts = 6;  // beyond this, the space is too large for an interactive search
-  ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
+  ThoroughPlan coarse{mesh, std::move(whole_axes)};
   const RefinedMesh fine = plan::refine(mesh);
   if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts)
     return coarse;

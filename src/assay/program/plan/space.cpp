@@ -20,13 +20,6 @@ program::AxisList appended(program::AxisList list, program::AxisList more) {
   return list;
 }
 
-/// The list with two axes swapped.
-program::AxisList exchanged(program::AxisList list, int a, int b) {
-  if (list.empty()) return list;
-  const int last = list.last();
-  return exchanged(list.popped(), a, b).pushed(last == a ? b : last == b ? a : last);
-}
-
 }  // namespace
 
 ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward,
@@ -34,30 +27,43 @@ ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool f
     : mesh_(mesh), contains_(std::move(contains)), rank_(rank), forward_(forward) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].size > 1) all_axes_ |= program::axis_bit(static_cast<int>(i));
-  table_.assign(256, -1);
+}
+
+/// The sharding as a number of its own: its partial sums, the axes of each dimension, and their order. No axis occurs
+/// twice, so that three bits for each of eight axes are enough.
+std::uint64_t ShardingSpace::key(const program::Sharding& sharding) const {
+  static_assert(program::max_mesh_axes <= 8 && program::max_tensor_rank <= 8);
+  std::uint64_t counts = 0, order = 0;
+  for (std::size_t d = 0; d < rank_; ++d) {
+    const program::AxisList list = sharding.dims[d];
+    const int count = std::popcount(list.set());
+    counts = counts << 4 | static_cast<unsigned>(count);
+    order = order << 3 * count | list.bits() >> 8;
+  }
+  return order << 40 | counts << 8 | sharding.unreduced;
 }
 
 /// The slot of a sharding in the table, or the free slot where it would go.
-std::size_t ShardingSpace::slot(const program::Sharding& sharding) const {
-  std::uint64_t h = sharding.unreduced;
-  for (std::size_t i = 0; i < rank_; ++i) h = mixed(h, sharding.dims[i].bits());
-  std::size_t at = h & (table_.size() - 1);
-  while (table_[at] >= 0 && !(nodes_[index(table_[at])].sharding == sharding)) at = (at + 1) & (table_.size() - 1);
+std::size_t ShardingSpace::slot(std::uint64_t key) const {
+  std::size_t at = mixed(key, 0) & (table_.size() - 1);
+  while (table_[at].id >= 0 && table_[at].key != key) at = (at + 1) & (table_.size() - 1);
   return at;
 }
 
 int ShardingSpace::id(const program::Sharding& sharding) {
-  const std::size_t at = slot(sharding);
-  if (table_[at] >= 0) return table_[at];
+  const std::uint64_t wanted = key(sharding);
+  Slot& free = table_[slot(wanted)];
+  if (free.id >= 0) return free.id;
   const int fresh = size();
+  free = {wanted, fresh};
   Node node{sharding, {}, sharding.split_axes(), -1, false};
   for (std::size_t d = 0; d < rank_; ++d) node.ways[d] = program::shard_count(mesh_, sharding.dims[d].set());
   nodes_.push_back(node);
   edges_.emplace_back();
-  table_[at] = fresh;
   if (nodes_.size() * 2 > table_.size()) {
-    table_.assign(table_.size() * 4, -1);
-    for (std::size_t i = 0; i < nodes_.size(); ++i) table_[slot(nodes_[i].sharding)] = static_cast<int>(i);
+    const std::vector<Slot> before = std::exchange(table_, std::vector<Slot>(table_.size() * 4));
+    for (const Slot& each : before)
+      if (each.id >= 0) table_[slot(each.key)] = each;
   }
   return fresh;
 }
@@ -157,41 +163,54 @@ void ShardingSpace::expand(int from) {
 /// Reorder the axes of a dimension, or exchange axes of equal size. Any composition of exchanges is one permutation.
 const std::vector<int>& ShardingSpace::permutations(int id) {
   if (nodes_[index(id)].group >= 0) return groups_[index(nodes_[index(id)].group)];
-  struct Place {
-    std::size_t dim;
-    int axis;
+  constexpr unsigned width =
+      3;  // of an axis: members are numbers with one digit a place, so that most are met twice in
+  constexpr unsigned digit = (1U << width) - 1;  // a small table and not in that of the whole space
+  const program::Sharding first = sharding(id);
+  const program::AxisSet usable = all_axes_ & ~first.unreduced;
+  unsigned dim_of[program::max_mesh_axes], count = 0;
+  std::uint32_t start = 0;
+  for (unsigned d = 0; d < rank_; ++d)
+    for (program::AxisList rest = first.dims[d]; !rest.empty(); rest = rest.popped()) {
+      start |= static_cast<std::uint32_t>(rest.last()) << width * count;
+      dim_of[count++] = d;
+    }
+  std::vector<std::uint32_t> codes{start};
+  std::vector<bool> seen(std::size_t{1} << width * count);
+  seen[start] = true;
+  const auto add_code = [&](std::uint32_t code) {
+    if (seen[code]) return;
+    seen[code] = true;
+    codes.push_back(code);
   };
-  const int group = static_cast<int>(groups_.size());
-  std::vector<int> members{id};
-  nodes_[index(id)].group = group;
-  const auto add_member = [&](const program::Sharding& s) {
-    const int found = this->id(s);
-    if (nodes_[index(found)].group == group) return;
-    nodes_[index(found)].group = group;
-    members.push_back(found);
-  };
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const program::Sharding at = sharding(members[i]);
-    Place places[program::max_mesh_axes];
-    std::size_t count = 0;
-    for (std::size_t d = 0; d < rank_; ++d)
-      for (program::AxisList rest = at.dims[d]; !rest.empty(); rest = rest.popped()) places[count++] = {d, rest.last()};
-    for (std::size_t a = 0; a < count; ++a) {
-      const Place& x = places[a];
-      for (std::size_t b = a + 1; b < count; ++b) {
-        const Place& y = places[b];
-        if (x.dim != y.dim && mesh_.size(x.axis) != mesh_.size(y.axis)) continue;
-        program::Sharding s = at;
-        for (const std::size_t d : {x.dim, y.dim}) s.dims[d] = exchanged(at.dims[d], x.axis, y.axis);
-        add_member(s);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const std::uint32_t code = codes[i];
+    const auto axis_at = [&](unsigned place) { return code >> width * place & digit; };
+    program::AxisSet free = usable;
+    for (unsigned a = 0; a < count; ++a) free &= ~program::axis_bit(static_cast<int>(axis_at(a)));
+    for (unsigned a = 0; a < count; ++a) {
+      const std::uint32_t x = axis_at(a);
+      const std::int64_t size = mesh_.size(static_cast<int>(x));
+      for (unsigned b = a + 1; b < count; ++b) {
+        const std::uint32_t y = axis_at(b);
+        if (dim_of[a] == dim_of[b] || size == mesh_.size(static_cast<int>(y)))
+          add_code(code ^ (x ^ y) << width * a ^ (x ^ y) << width * b);
       }
-      for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
-        if (mesh_.size(axis) != mesh_.size(x.axis)) return;
-        program::Sharding s = at;
-        s.dims[x.dim] = exchanged(s.dims[x.dim], x.axis, axis);
-        add_member(s);
+      for_each_axis(free, [&](int axis) {
+        if (mesh_.size(axis) == size) add_code(code ^ (x ^ static_cast<std::uint32_t>(axis)) << width * a);
       });
     }
+  }
+  const int group = static_cast<int>(groups_.size());
+  std::vector<int> members;
+  members.reserve(codes.size());
+  for (const std::uint32_t code : codes) {
+    program::Sharding s;
+    s.unreduced = first.unreduced;
+    for (unsigned place = count; place-- > 0;)
+      s.dims[dim_of[place]] = s.dims[dim_of[place]].pushed(static_cast<int>(code >> width * place & digit));
+    members.push_back(this->id(s));
+    nodes_[index(members.back())].group = group;
   }
   groups_.push_back(std::move(members));
   return groups_.back();

@@ -56,8 +56,14 @@ class ShardingSpace {
     bool expanded = false;
   };
 
+  struct Slot {
+    std::uint64_t key = 0;
+    int id = -1;  ///< -1: free
+  };
+
   static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-  std::size_t slot(const program::Sharding& sharding) const;
+  std::uint64_t key(const program::Sharding& sharding) const;
+  std::size_t slot(std::uint64_t key) const;
   void expand(int from);
   void expand_gathers(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
   void expand_scatters(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
@@ -71,7 +77,7 @@ class ShardingSpace {
   std::vector<Node> nodes_;
   std::vector<std::vector<SpaceEdge>> edges_;
   std::vector<std::vector<int>> groups_;
-  std::vector<int> table_;  ///< open addressing, -1 is free
+  std::vector<Slot> table_ = std::vector<Slot>(256);  ///< open addressing
 };
 
 }  // namespace assay::plan

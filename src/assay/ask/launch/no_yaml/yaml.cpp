@@ -3,7 +3,7 @@
 
 namespace assay::launch {
 
-Result<std::vector<Given>> read_yaml(std::string_view, std::string_view file) {
+Result<std::vector<model::Json>> read_yaml(std::string_view, std::string_view file) {
   return fail(std::string(file), "this build reads no YAML", "write it as JSON or TOML, or use the command line");
 }
 

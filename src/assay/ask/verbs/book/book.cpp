@@ -7,7 +7,6 @@
 #include <cmath>
 #include <set>
 
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
@@ -87,6 +86,8 @@ Result<report::Items> figure_rows(const Book& book, const std::string& chapter) 
   return rows;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(book, load_book(context.catalogue));
   std::set<std::string> chapters;
@@ -142,16 +143,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                                          {"covered", count(checked) + count(unchecked)}});
   response.results.emplace_back("checks", std::move(rows));
   if (request.has("left-out")) response.results.emplace_back("skipped", std::move(skipped));
-  if (!one_fact) {
-    ASSAY_TRY(figures, figure_rows(book, wanted));
-    response.results.emplace_back("figures", std::move(figures));
-  }
+  if (!one_fact) ASSAY_CHECK(report::put(response.results, "figures", figure_rows(book, wanted)));
   response.table_key = "checks";
   if (failed > 0) response.outcome = report::Outcome::check_failed;
   return response;
 }
-
-}  // namespace
 
 Result<Book> load_book(const hardware::Catalogue& catalogue) {
   Book book;
@@ -192,23 +188,6 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   result.ok = close(expected->value, *number, *parse_tolerance(check.tolerance));
   if (!result.ok) result.reason = fmt::format("off by {:.3g} %", 100.0 * (*number / expected->value - 1.0));
   return result;
-}
-
-VerbSpec verb() {
-  return {"book",
-          "reproduce the textbook's worked answers",
-          "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the "
-          "number in its answer, and the expected value. Exit code 4 if one fails.",
-          {{"chapter", "a chapter, or the id of one fact", false}},
-          {{"left-out", "", "also list what is not checked, and why"},
-           {"figures", "", "only list the requests that draw the figures"}},
-          {{"assay book", "all chapters"},
-           {"assay book tpus --format csv", "one chapter as a table"},
-           {"assay book roofline.network.4", "one fact with its request"}},
-          &answer,
-          false,
-          false,
-          &screens::book};
 }
 
 }  // namespace assay::verbs::book

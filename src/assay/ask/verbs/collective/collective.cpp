@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "assay/ask/verbs/collective/collective.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/collective/collective_models.h"
@@ -62,11 +61,9 @@ report::Items block_rows(const Query& query) {
   for (const HeldBlocks& held : collective_states(query.kind, query.group)) {
     report::Items devices;
     for (const std::vector<HeldBlock>& blocks : held) {
-      report::Items of_device;
-      for (const HeldBlock& one : blocks)
-        of_device.emplace_back(
-            report::Members{{"block", one.block}, {"from", report::Items(one.from.begin(), one.from.end())}});
-      devices.emplace_back(std::move(of_device));
+      devices.emplace_back(report::rows_of(blocks, [&](const HeldBlock& one) {
+        return report::Members{{"block", one.block}, {"from", report::Items(one.from.begin(), one.from.end())}};
+      }));
     }
     rows.emplace_back(
         report::Members{{"hop", static_cast<std::int64_t>(rows.size())}, {"devices", std::move(devices)}});
@@ -386,6 +383,8 @@ report::Members question_members(const Query& query) {
           {"hops", collective::collective_hops(query.kind, query.group)}};
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster.chip, context.catalogue));
@@ -436,49 +435,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "collective",
-      "what a collective costs on a torus or a switched network",
-      "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
-      "point-to-point. --bytes is the whole array: the gathered result, the array that is reduced, or everything that "
-      "is exchanged. For permute and point-to-point it is what each device sends to its peer.",
-      {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true, false,
-        "all-gather|reduce-scatter|all-reduce|all-to-all|permute|broadcast|reduce"}},
-      {on_option,
-       {"bytes", "BYTES", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
-       {"axes", "X,Y=4",
-        "torus axes or parts of them (Y=4: four neighbours, Y=4:2: every second chip), or `slices` (default: all "
-        "axes)"},
-       {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
-       OptionSpec{"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean"}.by_default(
-           "1"),
-       {"picks", "K",
-        "ragged-all-to-all: --bytes are tokens, each sent once to every device that has one of its K experts"},
-       {"one-way", "", "use one direction of each ring"},
-       OptionSpec{"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false,
-                  "auto|ring"}
-           .by_default("auto"),
-       {"measured", "WAY",
-        "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
-        "nccl-tests-docs"},
-       {"vary", "bytes=1kB..1GB",
-        "sweep bytes, chips, sharded-by, or the imbalance of ragged-all-to-all: doubling, or a list"},
-       {"simulate", "", "also simulate it chunk by chunk on every link"},
-       set_option},
-      {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",
-        "along one axis that is a line"},
-       {"assay collective all-reduce --bytes 1GB --on h100-sxm:256 --explain", "over the levels of a fat tree"},
-       {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
-        "with an inner sharded axis"}},
-      &answer,
-      true,
-      false,
-      &screens::collective};
 }
 
 }  // namespace assay::verbs::collective_verb

@@ -7,8 +7,7 @@
 namespace assay::verbs::collective_verb {
 
 report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>& points) {
-  report::Items rows;
-  for (const SweepPoint& at : points) {
+  return report::rows_of(points, [&](const SweepPoint& at) {
     report::Members row;
     if (name == "imbalance")
       row.emplace_back(name, at.value);
@@ -24,9 +23,8 @@ report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>&
                                         {"algorithm_bandwidth", at.bytes / at.estimate},
                                         {"bus_bandwidth", at.bus_over_algorithm * (at.bytes / at.estimate)}})
       row.push_back(std::move(member));
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "assay/ask/verbs/layer/query.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/collective/placement.h"
@@ -97,9 +96,9 @@ report::Members choice_arguments(const Request& request, const Query& query, con
   Request fixed = request.without("fix");
   if (query.problem.result_free) fixed = fixed.with("result", program::tensor_text(query.mesh, choice.result));
   report::Members arguments = fixed.named_arguments();
-  report::Items shardings;
-  for (const program::Tensor& tensor : choice.tensors) shardings.emplace_back(program::tensor_text(query.mesh, tensor));
-  arguments.emplace_back("fix", std::move(shardings));
+  arguments.emplace_back("fix", report::rows_of(choice.tensors, [&](const program::Tensor& tensor) {
+                           return program::tensor_text(query.mesh, tensor);
+                         }));
   return arguments;
 }
 
@@ -117,6 +116,8 @@ report::Items alternative_rows(const Request& request, const Query& query,
   }
   return rows;
 }
+
+}  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("vary")) return sweep_answer(request, context);
@@ -164,39 +165,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.notes.push_back(fmt::format("assumes that all of the chip's {} are free", human(query.memory)));
   response.table_key = "steps";
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"layer",
-          "the best sharding of a layer, or of one product, that fits into memory",
-          "Finds the shardings of In[B, D], W_in[D, F] and W_out[F, D] that minimise the time of In * W_in * W_out -> "
-          "Out, with Out sharded like In. With --one: A[I, J] * B[J, K] -> C[I, K]. All shardings over the mesh axes "
-          "are tried; intermediate copies count as memory.",
-          {},
-          {on_option,
-           {"sizes", "B=128,...", "sizes of B, D and F, or with --one of I, J and K"},
-           {"vary", "B=1..4096",
-            "sweep a size, or chips=4..256: the layer with weights split in one direction and in two on slices of so "
-            "many chips"},
-           {"memory", "CAP", "memory available per device (default: the chip's)"},
-           {"mesh", "X=4,Y=4", "axes of the mesh (default: those of the slice)"},
-           OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
-           {"fix", "TENSOR", "a sharding to keep fixed, e.g. \"In[B_X, D]\"", true},
-           {"one", "", "one product A[I, J] * B[J, K] -> C[I, K]"},
-           {"result", "TENSOR", "with --one: the sharding of C, or `any` (default: C[I, K] on every device)"},
-           set_option},
-          {{"assay layer --sizes B=128,D=8192,F=32768 --on tpu-v5e:2x2 --memory 300MB", "a layer under a memory limit"},
-           {"assay layer --one --sizes I=8192,J=8192,K=8192 --on tpu-v4:4x4x4",
-            "the fastest product whose result is on every device"},
-           {"assay layer --sizes D=8192,F=32768 --vary B=1..1024 --on tpu-v5e", "the time of a layer over its batch"},
-           {"assay layer --sizes B=512,D=8192,F=16384 --vary chips=4..256 --on tpu-v5e",
-            "from how many chips on weights are split in two directions"}},
-          &answer,
-          true,
-          false,
-          &screens::layer};
 }
 
 }  // namespace assay::verbs::layer

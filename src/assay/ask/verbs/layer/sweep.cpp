@@ -175,20 +175,18 @@ report::Items split_rows(const std::vector<SlicePoint>& points) {
   const auto limiter = [](const std::optional<search::LayerChoice>& choice) {
     return choice ? report::Value(search::limiter_of(*choice)) : report::Value();
   };
-  report::Items rows;
-  for (const SlicePoint& point : points) {
+  return report::rows_of(points, [&](const SlicePoint& point) {
     const auto& best = point.two_is_faster() ? point.splits.two : point.splits.one;
-    rows.emplace_back(report::Members{{"chips", point.chips},
-                                      {"cluster", point.cluster},
-                                      {"one_direction", time(point.splits.one)},
-                                      {"one_direction_limiter", limiter(point.splits.one)},
-                                      {"two_directions", time(point.splits.two)},
-                                      {"two_directions_limiter", limiter(point.splits.two)},
-                                      {"faster", point.two_is_faster() ? "two directions" : "one direction"},
-                                      {"memory", report::Members{{"total", best->memory()}, {"verdict", "fits"}}},
-                                      {"arguments", point.arguments}});
-  }
-  return rows;
+    return report::Members{{"chips", point.chips},
+                           {"cluster", point.cluster},
+                           {"one_direction", time(point.splits.one)},
+                           {"one_direction_limiter", limiter(point.splits.one)},
+                           {"two_directions", time(point.splits.two)},
+                           {"two_directions_limiter", limiter(point.splits.two)},
+                           {"faster", point.two_is_faster() ? "two directions" : "one direction"},
+                           {"memory", report::Members{{"total", best->memory()}, {"verdict", "fits"}}},
+                           {"arguments", point.arguments}};
+  });
 }
 
 Result<report::Response> over_chips(const Request& request, const Context& context, const Variation& variation) {

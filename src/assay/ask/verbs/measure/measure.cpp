@@ -108,15 +108,11 @@ report::Members fitted_numbers(const hardware::Calibration& c) {
 }
 
 report::Items summary_rows(const std::vector<validate::ValidationCase>& cases) {
-  report::Items rows;
-  for (const validate::ValidationSummary& s : validate::summarise_groups(cases))
-    rows.emplace_back(report::Members{{"group", s.group},
-                                      {"n", static_cast<std::int64_t>(s.n)},
-                                      {"median_ape", s.median},
-                                      {"p90_ape", s.p90},
-                                      {"bias", s.bias},
-                                      {"covered", s.covered}});
-  return rows;
+  return report::rows_of(validate::summarise_groups(cases), [&](const validate::ValidationSummary& s) {
+    return report::Members{{"group", s.group},       {"n", static_cast<std::int64_t>(s.n)},
+                           {"median_ape", s.median}, {"p90_ape", s.p90},
+                           {"bias", s.bias},         {"covered", s.covered}};
+  });
 }
 
 report::Items case_rows(const std::vector<validate::ValidationCase>& cases) {
@@ -136,14 +132,13 @@ report::Members machine_members(const hardware::Chip& chip) {
   for (const DtypeFacts& dtype : all_dtypes())
     if (const auto& peak = chip.peak[static_cast<std::size_t>(dtype.dtype)])
       out.emplace_back(fmt::format("peak_{}", dtype.name), report::Value(*peak));
-  report::Items levels;
-  for (const hardware::MemoryLevel& level : chip.memory)
-    levels.emplace_back(
-        report::Members{{"name", level.name == "hbm" ? "memory" : level.name},
-                        {"capacity", level.capacity.value},
-                        {"read", level.bandwidth ? report::Value(level.bandwidth->value) : report::Value()},
-                        {"per", level.per.value_or("chip")}});
-  out.emplace_back("memory", std::move(levels));
+  out.emplace_back("memory", report::rows_of(chip.memory, [&](const hardware::MemoryLevel& level) {
+                     return report::Members{
+                         {"name", level.name == "hbm" ? "memory" : level.name},
+                         {"capacity", level.capacity.value},
+                         {"read", level.bandwidth ? report::Value(level.bandwidth->value) : report::Value()},
+                         {"per", level.per.value_or("chip")}};
+                   }));
   return out;
 }
 
@@ -166,9 +161,9 @@ void add_unread(const std::vector<Unread>& unread, report::Response& response) {
   response.notes.push_back(fmt::format("{} row{} cannot be read and {} ignored; the first is {}: {}", unread.size(),
                                        unread.size() == 1 ? "" : "s", unread.size() == 1 ? "is" : "are",
                                        unread.front().place, unread.front().why));
-  report::Items rows;
-  for (const Unread& one : unread) rows.emplace_back(report::Members{{"place", one.place}, {"because", one.why}});
-  response.results.emplace_back("unread", std::move(rows));
+  response.results.emplace_back("unread", report::rows_of(unread, [&](const Unread& one) {
+                                  return report::Members{{"place", one.place}, {"because", one.why}};
+                                }));
 }
 
 /// --check: rows against the existing calibration; `unseen`: shapes that no fit has used.
@@ -292,6 +287,8 @@ Result<report::Response> answer_table(const Request& request, const Context& con
   return response;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.value("device") == "cuda" && !request.has("chip"))
     return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
@@ -320,46 +317,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
   ASSAY_TRY(measured, measured_table(request, context));
   return answer_table(request, context, measured);
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "measure",
-      "calibrate this machine, or a chip from measured rows",
-      "Measures products (BLAS, fp32 and fp64), memory by size and collectives between local ranks (MPI), fits the "
-      "models behind the estimates to half of the rows, reports their error on the other half, and writes the chip "
-      "`host` and its calibration, which `--on host` then uses. About a minute; --quick takes seconds. A GPU is "
-      "measured with --device cuda, or elsewhere with assay-measure-cuda and --rows.",
-      {},
-      {{"out", "DIR", "where files go (default: the user's catalogue, $XDG_DATA_HOME/assay or ~/.local/share/assay)"},
-       {"quick", "", "fewer shapes, shorter runs"},
-       OptionSpec{"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"}.by_default("cpu"),
-       {"threads", "N", "threads of products and copies (default: one on each core)"},
-       {"rows", "FILE", "fit a table measured earlier"},
-       {"profile", "FILE",
-        "add products and attention of a profile to the calibration of its chip, as they ran inside a step", true},
-       {"held-out", "FILE",
-        "with --profile: a profile that is not learned from; its error is reported before and after"},
-       {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
-       {"network", "",
-        "measure collectives between the ranks that mpirun started: mpirun -n 8 assay measure --network"},
-       run::time_limit_option,
-       {"check", "", "measure held-out shapes and compare them with the existing calibration"}},
-      {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
-       {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",
-        "fit a GPU that was measured elsewhere"},
-       {"assay measure --profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --out my-catalogue",
-        "learn from the kernels of a training step"}},
-      &answer,
-      false,
-      false,
-      nullptr,
-      {{"profile", "rows", "a calibration starts from a table, or learns from a profile"},
-       {"profile", "device", "with --profile nothing is measured"},
-       {"profile", "check", "--held-out names a profile to check against"}},
-      true};
 }
 
 }  // namespace assay::verbs::measure_verb

@@ -18,8 +18,7 @@ double query_values(const model::Transformer& model) {
 
 report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache,
                           const Variation& lengths) {
-  report::Items rows;
-  for (const double length : lengths.values) {
+  return report::rows_of(lengths.values, [&](const double length) {
     const auto tokens = static_cast<std::int64_t>(length);
     const model::TokenFlops<Plain> flops = model::token_flops(Plain{}, model, tokens, mask);
     const Bytes kept = storage(cache, static_cast<double>(model::kv_values_per_sequence(model, tokens)));
@@ -34,9 +33,8 @@ report::Items length_rows(const model::Transformer& model, model::MaskCount mask
       row.emplace_back("prefill_intensity", length * flops.attention / (kept + length * queries));
       row.emplace_back("decode_intensity", last / (kept + queries));
     }
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 draw::Scene length_picture(const model::Transformer& model, const report::Items& rows) {

@@ -5,11 +5,11 @@
 
 #include "assay/ask/verbs/models/models.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/model/checkpoint/checkpoint.h"
+#include "assay/model/mixers.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/predict/kernel/kernel_models.h"
 #include "assay/program/form/elementwise.h"
@@ -198,17 +198,7 @@ void add_sizes(report::Members& out, const model::Transformer& model) {
 std::string mixer_text(const model::Layer& layer) {
   std::string text;
   if (layer.state_space) {
-    static constexpr std::string_view kinds[] = {"mamba",
-                                                 "mamba 2",
-                                                 "gated delta rule",
-                                                 "lightning attention",
-                                                 "gated convolution",
-                                                 "gated linear recurrence",
-                                                 "rwkv 4",
-                                                 "rwkv 5",
-                                                 "rwkv 7",
-                                                 "mlstm"};
-    text = kinds[static_cast<std::size_t>(layer.state_space->kind)];
+    text = model::facts(layer.state_space->kind).name;
     if (layer.state_space->kind == model::StateSpace::Kind::rwkv5 && layer.state_space->decay_rank > 0) text = "rwkv 6";
   }
   if (layer.attention) {
@@ -313,10 +303,9 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
   add_sizes(out, model);
   out.emplace_back("layer_kinds", layer_kinds(model, query, list));
   if (list) {
-    report::Items outer;
-    for (const model::Weight& weight : model::outer_weights(model))
-      outer.emplace_back(fmt::format("{}{}", weight.name, model::shape_text(weight)));
-    out.emplace_back("outer_weights", std::move(outer));
+    out.emplace_back("outer_weights", report::rows_of(model::outer_weights(model), [&](const model::Weight& weight) {
+                       return fmt::format("{}{}", weight.name, model::shape_text(weight));
+                     }));
   }
   if (!imported.defaults.empty()) {
     report::Items defaults;
@@ -398,6 +387,8 @@ report::Members published_members(const model::PublishedTotal& total, const mode
   return published;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
     if (request.picture())
@@ -451,39 +442,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                          {"url", source.url}});
   response.results.emplace_back("sources", std::move(sources));
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "models",
-      "the catalogue of models; counts parameters, FLOP and cache",
-      "Without an argument, one line per model. With one: parameters by part, FLOP per token, bytes of cache and "
-      "of saved activations. Reads Hugging Face configurations, headers of safetensors and GGUF files, and compares "
-      "tensors with the configuration next to them.",
-      {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
-      {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
-       {"batch", "N", "sequences: counts the whole cache"},
-       OptionSpec{"kv", "DTYPE", "format of the cache"}.by_default("bf16"),
-       {"weights", "DTYPE",
-        "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
-        "apply to linear layers"},
-       {"attention", "COUNT", "keys that a query attends to: exact, half or full sequence", false, "exact|half|full"},
-       {"vary", "seq=1k..128k",
-        "sweep the length of sequences: attention's share of the work, its intensity, and the cache"},
-       {"list", "", "list every weight with its dimensions"},
-       as_option},
-      {{"assay models", "all models"},
-       {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
-       {"assay models deepseek-v3 --explain", "how the counts are derived"},
-       {"assay models gpt2 --list", "each weight with its dimensions"},
-       {"assay models llama-3-70b --output layer.svg", "the operations of a layer and their shapes"},
-       {"assay models llama-3-70b --vary seq=1k..128k --output share.svg", "attention's share of the work"}},
-      &answer,
-      true,
-      false,
-      &screens::models};
 }
 
 }  // namespace assay::verbs::models

@@ -263,17 +263,21 @@ void add_against(const Comparison& comparison, report::Members& out) {
     items.emplace_back(std::move(row));
   }
   out.emplace_back("gap", std::move(items));
-  report::Items steps;
-  for (const compare::StepGap& one : gap.steps) {
-    const compare::PredictedLine& line = lines[one.line];
-    report::Members row{
-        {"block", line.block},      {"step", line.text},    {"class", compare::class_of(line, comparison.matching)},
-        {"runs", line.runs},        {"ran", one.ran},       {"predicted", static_cast<double>(line.runs) * line.time},
-        {"measured", one.measured}, {"around", one.around}, {"kernels", one.kernels}};
-    if (one.measured > Seconds(0)) row.emplace_back("kernel", kernel_name(comparison.measured.calls[one.call].kernel));
-    steps.emplace_back(std::move(row));
-  }
-  out.emplace_back("gap_steps", std::move(steps));
+  out.emplace_back("gap_steps", report::rows_of(gap.steps, [&](const compare::StepGap& one) {
+                     const compare::PredictedLine& line = lines[one.line];
+                     report::Members row{{"block", line.block},
+                                         {"step", line.text},
+                                         {"class", compare::class_of(line, comparison.matching)},
+                                         {"runs", line.runs},
+                                         {"ran", one.ran},
+                                         {"predicted", static_cast<double>(line.runs) * line.time},
+                                         {"measured", one.measured},
+                                         {"around", one.around},
+                                         {"kernels", one.kernels}};
+                     if (one.measured > Seconds(0))
+                       row.emplace_back("kernel", kernel_name(comparison.measured.calls[one.call].kernel));
+                     return row;
+                   }));
 }
 
 draw::Scene waterfall_picture(const Comparison& comparison) {

@@ -23,8 +23,7 @@ report::Items pair_rows(std::vector<Pair> pairs) {
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
     return std::abs(a.change().value()) > std::abs(b.change().value());
   });
-  report::Items rows;
-  for (const Pair& pair : pairs) {
+  return report::rows_of(pairs, [&](const Pair& pair) {
     report::Members row;
     const auto add = [&](const char* key, const std::string& text) {
       if (!text.empty()) row.emplace_back(key, text);
@@ -38,9 +37,8 @@ report::Items pair_rows(std::vector<Pair> pairs) {
     row.emplace_back("before", pair.time[0]);
     row.emplace_back("after", pair.time[1]);
     row.emplace_back("change", pair.change());
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 template <class Key>

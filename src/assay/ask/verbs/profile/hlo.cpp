@@ -41,8 +41,7 @@ Result<void> price_program(const Request& request, const Context& context, Progr
   ASSAY_TRY(rates, kernel::kernel_rates(cluster.chip, compute, "--on", calibration ? &calibration->values : nullptr));
   std::optional<hardware::CollectiveCalibration> collectives;
   if (calibration) collectives = calibration->values.collective;
-  ASSAY_TRY(price, hlo::program_price(query.module, query.kernels, {cluster, rates, collectives}, query.share));
-  query.price = std::move(price);
+  ASSAY_SET(query.price, hlo::program_price(query.module, query.kernels, {cluster, rates, collectives}, query.share));
   query.notes.push_back(
       calibration ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
                   : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml", cluster.chip.id));
@@ -101,29 +100,15 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
                                   const std::string& name) {
   ProgramQuery query;
   ASSAY_TRY(calls, hlo::calls_of(context.catalogue));
-  ASSAY_TRY(module, hlo::read_module(std::move(text), name, *calls));
-  query.module = std::move(module);
-  ASSAY_TRY(kernels, hlo::program_kernels(query.module));
-  query.kernels = std::move(kernels);
+  ASSAY_SET(query.module, hlo::read_module(std::move(text), name, *calls));
+  ASSAY_SET(query.kernels, hlo::program_kernels(query.module));
   query.memory = hlo::program_memory(query.module, query.kernels);
-  ASSAY_TRY(mesh, hlo::program_mesh(query.module));
-  query.mesh = std::move(mesh);
+  ASSAY_SET(query.mesh, hlo::program_mesh(query.module));
   query.model = hlo::recognise(query.module, query.mesh, query.kernels);
   if (!query.mesh.partitioned) query.share = 1.0 / static_cast<double>(query.module.devices());
   ASSAY_CHECK(price_program(request, context, query));
   note_program(query);
   return query;
-}
-
-/// The text of a source that is a program; nothing where it is something else.
-Result<std::optional<std::string>> program_text(const Source& source) {
-  std::string text = source.bytes;
-  if (trace::is_gzip(source.bytes)) {
-    ASSAY_TRY(plain, trace::inflated(source.bytes, source.name));
-    text = std::move(plain);
-  }
-  const bool is_program = hlo::is_hlo_text(text) || hlo::is_stablehlo_text(text);
-  return is_program ? std::optional(std::move(text)) : std::nullopt;
 }
 
 }  // namespace
@@ -147,10 +132,9 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   }
   std::vector<ProgramQuery> queries;
   for (const Source& source : sources.profiles) {
-    ASSAY_TRY(text, program_text(source));
-    if (!text) return none;
+    if (!hlo::is_hlo_text(source.bytes) && !hlo::is_stablehlo_text(source.bytes)) return none;
     ASSAY_CHECK(check_inputs(request, "program"));
-    ASSAY_TRY(read, read_program(request, context, std::move(*text), source.name.empty() ? "text" : source.name));
+    ASSAY_TRY(read, read_program(request, context, source.bytes, source.name.empty() ? "text" : source.name));
     queries.push_back(std::move(read));
   }
   if (request.has("graph") && !request.picture())
@@ -167,8 +151,7 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   response.headline = program_headline(query);
   if (request.picture()) {
     if (request.has("graph")) {
-      ASSAY_TRY(graph, program_graph(query, request.value("graph").value_or("")));
-      response.picture = std::move(graph);
+      ASSAY_SET(response.picture, program_graph(query, request.value("graph").value_or("")));
     } else {
       response.picture = program_picture(query);
     }

@@ -46,7 +46,6 @@ draw::Scene program_picture(const ProgramQuery& query);
 /// The graph of kernels of a computation: of the one named, else of the entry.
 Result<draw::Scene> program_graph(const ProgramQuery& query, std::string_view computation);
 std::optional<report::Screen> program_screen(const report::Response& answer);
-std::optional<report::Screen> layout_screen(const report::Response& answer);
 
 /// What people call a kernel: the operation of the framework, else the instruction.
 std::string kernel_label(const ProgramQuery& query, const hlo::ProgramKernel& kernel);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/profile/hlo.h"
 #include "assay/base/text.h"
 
@@ -77,19 +76,6 @@ Result<report::Response> layout_answer(const Request& request, std::string_view 
   response.results.emplace_back("file", shape_text(shape));
   response.results.emplace_back("layout", std::move(layout));
   return response;
-}
-
-std::optional<report::Screen> layout_screen(const report::Response& answer) {
-  const report::Reader results(answer.results);
-  report::Screen screen;
-  screen.headline = {{answer.headline, report::Tone::strong}};
-  add_line(screen, "Array",
-           report::phrases(results, {"{layout.elements} elements of {layout.element_bits} bits",
-                                     "{layout.bytes} without padding"}));
-  add_line(screen, "Padded", report::phrases(results, {"to {layout.padded}", "{layout.growth} x the bytes"}));
-  add_line(screen, "Element", report::phrases(results, {"at place {layout.offset}", "byte {layout.byte_offset}"}));
-  if (results.has("layout.order")) add_line(screen, "Order", report::phrases(results, {"{layout.order}"}));
-  return screen;
 }
 
 }  // namespace assay::verbs::profile

@@ -87,8 +87,7 @@ report::Items kernel_rows(const ProgramQuery& query) {
   Seconds all(0);
   if (query.price)
     for (std::size_t i = 0; i < kernels.size(); ++i) all += kernels[i].calls * query.price->kernels[i].estimate;
-  report::Items rows;
-  for (const std::size_t i : order) {
+  return report::rows_of(order, [&](const std::size_t i) {
     const hlo::ProgramKernel& kernel = kernels[i];
     const hlo::Instruction& at = query.module.computations[kernel.computation].instructions[kernel.instruction];
     report::Members row{{"name", at.name},
@@ -114,9 +113,8 @@ report::Items kernel_rows(const ProgramQuery& query) {
       row.emplace_back("time", kernel.calls * price.estimate);
       if (all > Seconds(0)) row.emplace_back("share", kernel.calls * price.estimate / all);
     }
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 report::Members memory_members(const ProgramQuery& query) {

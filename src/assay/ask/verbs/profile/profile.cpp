@@ -68,15 +68,18 @@ Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, 
   return out;
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE", context));
   ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture", context));
   return answer_of(request, context, {std::move(profiles), std::move(captures)});
 }
 
-}  // namespace
-
 Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
+  for (std::vector<Source>* list : {&sources.profiles, &sources.captures})
+    for (Source& source : *list)
+      if (trace::is_gzip(source.bytes)) ASSAY_SET(source.bytes, trace::inflated(source.bytes, source.name));
   ASSAY_TRY(program, program_answer(request, context, sources));
   if (program) return std::move(*program);
   ASSAY_CHECK(check_inputs(request, "profile"));
@@ -132,57 +135,6 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
     response.files.emplace_back(*file, draw::chrome_trace_json(timeline_of(query)));
   if (request.picture()) response.picture = against ? waterfall_picture(*against) : picture_of(query);
   return response;
-}
-
-VerbSpec verb() {
-  return {
-      "profile",
-      "read a profile or a compiled program and say where the time goes",
-      "FILE is what a profiler wrote: JSON of PyTorch's (Kineto) or XLA's, *.xplane.pb, or an SQLite export of Nsight "
-      "Systems, compressed or not. Or it is a program, HLO or StableHLO text: with --on it is priced, and the model "
-      "that it "
-      "trains is recognised; text of a program or a shape in quotes stands for a file of it. Files of several ranks of "
-      "one run "
-      "stand side by side; the answer is about the rank that computes longest. Two other files are BEFORE and AFTER. "
-      "Exposed communication is "
-      "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
-      {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true, {}, true}},
-      {on_option.for_inputs("profile|program"),
-       OptionSpec{"element", "LIST", "where an element lies in memory, e.g. 2,4"}.for_inputs("shape"),
-       OptionSpec{"graph", "NAME", "draw the graph of the entry, or of the computation NAME"}.or_alone().for_inputs(
-           "program"),
-       OptionSpec{"capture", "FILE",
-                  "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
-           .may_be_attached()
-           .for_inputs("profile"),
-       OptionSpec{"against", "REQUEST",
-                  "a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it "
-                  "predicts, step by step, and what to do about it; alone: the request that the profile's own shapes "
-                  "imply"}
-           .or_alone()
-           .for_inputs("profile"),
-       OptionSpec{"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"}.for_inputs(
-           "profile"),
-       set_option.for_inputs("profile|program")},
-      {{"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz",
-        "time by category, idle time and the slowest operations"},
-       {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
-        "ranks side by side, and which one the others wait for"},
-       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --against",
-        "from the predicted step to the measured one"},
-       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --output profile.svg",
-        "timeline, breakdown and roofline as a picture"},
-       {"assay profile tests/data/programs/llama-2l-fsdp4.hlo --on h100-sxm:4",
-        "a compiled training step: its price, its memory, and the model behind it"}},
-      &answer,
-      true,
-      false,
-      &screen_of,
-      {},
-      false,
-      {{"profile", "a profile", "assay profile step.json.gz"},
-       {"program", "a compiled program", "assay profile step.hlo"},
-       {"shape", "a shape", "assay profile 'bf16[8,128]{1,0}'"}}};
 }
 
 }  // namespace assay::verbs::profile

@@ -112,12 +112,12 @@ Result<Query> read_query(const Request& request, const Context& context, Sources
   query.vocabulary = vocabulary;
   for (Source& source : sources.profiles) {
     ASSAY_TRY(trace, trace::read_profile(source.bytes, source.name, *vocabulary));
-    source.bytes = {};
+    std::string().swap(source.bytes);  // assigning an empty one would keep the memory
     query.traces.push_back(std::move(trace));
   }
   for (Source& source : sources.captures) {
     ASSAY_TRY(capture, trace::read_profile(source.bytes, source.name, *vocabulary));
-    source.bytes = {};
+    std::string().swap(source.bytes);
     std::int64_t found = 0;
     for (trace::Trace& trace : query.traces) found += trace::adopt_capture(trace, capture);
     query.notes.push_back(

@@ -102,23 +102,20 @@ void add_times(const trace::DeviceTimes& times, report::Members& out) {
 }
 
 report::Items category_rows(const Query& query, const trace::DeviceSummary& summary) {
-  report::Items rows;
-  for (const trace::CategoryTime& one : summary.categories) {
+  return report::rows_of(summary.categories, [&](const trace::CategoryTime& one) {
     const trace::Category& category = query.vocabulary->categories[one.category];
     report::Members row{{"category", category.id}};
     add_known(row, "kind", one.kind);
     row.emplace_back("count", one.count);
     row.emplace_back("time", one.time);
     if (summary.kernel_time > Seconds(0)) row.emplace_back("share", one.time / summary.kernel_time);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 report::Items operation_rows(const Query& query) {
-  report::Items rows;
   const trace::DeviceSummary& summary = query.device().summary;
-  for (const trace::OperationTime& one : summary.operations) {
+  return report::rows_of(summary.operations, [&](const trace::OperationTime& one) {
     report::Members row{{"label", one.name.empty() || !one.work ? short_kernel(one.kernel) : one.name}};
     add_known(row, "operation", one.name);
     row.emplace_back("kernel", one.kernel);
@@ -133,40 +130,32 @@ report::Items operation_rows(const Query& query) {
     row.emplace_back("shortest", one.shortest);
     row.emplace_back("longest", one.longest);
     add_work(query, one, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 report::Items gap_rows(const trace::DeviceSummary& summary) {
-  report::Items rows;
-  for (const trace::IdleGap& gap : summary.gaps) {
+  return report::rows_of(summary.gaps, [&](const trace::IdleGap& gap) {
     report::Members row{{"start", gap.start},
                         {"time", gap.length},
                         {"after", short_kernel(gap.after)},
                         {"before", short_kernel(gap.before)}};
     add_known(row, "operation", gap.host);
     row.emplace_back("host_bound", gap.host_bound);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 report::Items stream_rows(const trace::DeviceSummary& summary) {
-  report::Items rows;
-  for (const trace::StreamTimes& stream : summary.streams)
-    rows.emplace_back(report::Members{{"stream", stream.stream},
-                                      {"events", stream.events},
-                                      {"busy_time", stream.busy},
-                                      {"host_wait", stream.host_wait},
-                                      {"kernel_wait", stream.kernel_wait},
-                                      {"other_wait", stream.other_wait}});
-  return rows;
+  return report::rows_of(summary.streams, [&](const trace::StreamTimes& stream) {
+    return report::Members{{"stream", stream.stream},           {"events", stream.events},
+                           {"busy_time", stream.busy},          {"host_wait", stream.host_wait},
+                           {"kernel_wait", stream.kernel_wait}, {"other_wait", stream.other_wait}};
+  });
 }
 
 report::Items rank_rows(const Query& query) {
-  report::Items rows;
-  for (const Device& device : query.devices) {
+  return report::rows_of(query.devices, [&](const Device& device) {
     const trace::DeviceSummary& summary = device.summary;
     report::Members row{{"file", query.traces[device.trace].file}};
     if (summary.rank) row.emplace_back("rank", *summary.rank);
@@ -174,9 +163,8 @@ report::Items rank_rows(const Query& query) {
     add_times(summary.times, row);
     if (summary.launched > 0) row.emplace_back("host_bound_time", summary.host_bound);
     row.emplace_back("categories", category_rows(query, summary));
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 void add_rates(const Query& query, report::Members& out) {

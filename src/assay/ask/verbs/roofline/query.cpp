@@ -148,10 +148,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
     return {};
   }
   Dtype dtype = Dtype::bf16;
-  if (const auto text = request.value("dtype")) {
-    ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
-    dtype = parsed;
-  }
+  if (const auto text = request.value("dtype")) ASSAY_SET(dtype, parse_dtype(*text, "--dtype"));
   std::vector<std::pair<std::string, double>> sizes;
   if (const auto text = request.value("sizes")) ASSAY_SET(sizes, parse_sizes(*text));
   for (const std::string& text : request.arguments()) {

@@ -8,7 +8,6 @@
 
 #include "assay/ask/draw/chart/roofline_chart.h"
 #include "assay/ask/verbs/roofline/query.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 
@@ -95,22 +94,20 @@ roofline::Operation sized(const Query& query, const roofline::Operation& operati
 }
 
 report::Items sweep_rows(const Query& query, const Estimate& calibrated, const roofline::Operation& operation) {
-  report::Items rows;
-  for (double value : query.sweep->values) {
+  return report::rows_of(query.sweep->values, [&](double value) {
     const roofline::Operation at = operation.with(query.sweep->letter, value);
     const roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const roofline::Bound<Plain> bound = roofline::roofline_bound(Plain{}, work, query.roof);
-    rows.emplace_back(report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
-                                      {"flops", work.flops},
-                                      {"bytes", work.bytes},
-                                      {"intensity", bound.intensity},
-                                      {"compute_time", bound.compute},
-                                      {"memory_time", bound.memory},
-                                      {"time", time_range(calibrated, bound, &at)},
-                                      {"achieved", bound.achieved},
-                                      {"limiter", roofline::roofline_limiter(bound)}});
-  }
-  return rows;
+    return report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
+                           {"flops", work.flops},
+                           {"bytes", work.bytes},
+                           {"intensity", bound.intensity},
+                           {"compute_time", bound.compute},
+                           {"memory_time", bound.memory},
+                           {"time", time_range(calibrated, bound, &at)},
+                           {"achieved", bound.achieved},
+                           {"limiter", roofline::roofline_limiter(bound)}};
+  });
 }
 
 /// "D=4096, F=4096": the letters of an operation with their numbers, but for one.
@@ -279,8 +276,7 @@ void add_bound(const Query& query, const Estimate& calibrated, const Evaluated& 
 
 /// One row per operation that is compared.
 report::Items operation_rows(const Query& query, const Estimate& calibrated) {
-  report::Items rows;
-  for (const roofline::Operation& operation : query.operations) {
+  return report::rows_of(query.operations, [&](const roofline::Operation& operation) {
     const roofline::Operation here = sized(query, operation);
     const roofline::Bound<Plain> bound = bound_of(query, &here);
     report::Members row{{"operation", here.text()},
@@ -288,9 +284,8 @@ report::Items operation_rows(const Query& query, const Estimate& calibrated) {
                         {"time", time_range(calibrated, bound, &here)},
                         {"limiter", roofline::roofline_limiter(bound)}};
     if (query.letter) add_knee(query, operation, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 void explain(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Response& response) {
@@ -318,6 +313,8 @@ std::string headline(const Query& query, const Evaluated& all) {
   return fmt::format("{} at every {} on {}", knee.always_compute_bound ? "compute-bound" : "memory-bound",
                      *query.letter, where);
 }
+
+}  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_roofline_query(request, context));
@@ -352,56 +349,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.headline = headline(query, all);
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "roofline",
-      "bound an operation by arithmetic and bandwidth",
-      "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
-      "letters everywhere it is an einsum), or a function: "
-      "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ...; grouped(bf16[T,D] @ bf16[E,D,F]) over experts; "
-      "attention(bf16[B,H,Q,D], bf16[B,G,K,D], causal), attention_backward. A letter without a number stays free, and "
-      "its critical size is computed. Several operations are compared.",
-      {{"op", "an operation in quotes", false, true}},
-      {on_option,
-       OptionSpec{"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"}.by_default("hbm"),
-       {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
-       {"sizes", "B=240,...", "numbers for letters"},
-       {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
-       OptionSpec{"dtype", "DTYPE", "elements of dot(N), add(N), ..."}.by_default("bf16"),
-       {"flops", "FLOP", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
-       {"bytes", "BYTES", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
-       {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
-       {"pad", "", "count sizes padded to the matrix unit's tile"},
-       {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
-       {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
-       {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
-       OptionSpec{
-           "measured", "WAY",
-           "how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, "
-           "alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator"}
-           .by_default("flushed"),
-       OptionSpec{"attention-kernel", "NAME", "of attention: auto (default), flash2 or cudnn", false,
-                  "auto|flash2|cudnn"}
-           .by_default("auto"),
-       set_option},
-      {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
-       {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
-        "the critical batch with its derivation"},
-       {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
-        "curve.svg",
-        "achieved FLOP/s against batch"},
-       {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
-       {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
-      &answer,
-      true,
-      false,
-      &screens::roofline,
-      {{"tile", "split", "--split counts network traffic, --tile and --pad do not apply"},
-       {"pad", "split", "--split counts network traffic, --tile and --pad do not apply"}}};
 }
 
 }  // namespace assay::verbs::roofline_verb

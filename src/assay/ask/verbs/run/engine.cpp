@@ -65,14 +65,6 @@ Result<report::Response> run_connected(engine::Ranks& ranks, const Request& requ
 
 }  // namespace
 
-std::vector<OptionSpec> model_run_options() {
-  std::vector<OptionSpec> out{engine_option, time_limit_option};
-  for (const OptionSpec& option : model_options()) out.push_back(option.for_inputs("train|serve"));
-  for (const OptionSpec& option : training_options()) out.push_back(option);
-  for (const OptionSpec& option : serving_options()) out.push_back(option.for_inputs("serve"));
-  return out;
-}
-
 bool is_on_gpu(const Request& request) { return request.value("engine") == "cuda"; }
 
 void add_gpu(const UsedGpu& gpu, report::Response& response) {

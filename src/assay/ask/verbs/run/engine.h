@@ -7,19 +7,6 @@
 
 namespace assay::verbs::run {
 
-inline constexpr OptionSpec engine_option{
-    "engine",
-    "NAME",
-    "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: a GPU, or "
-    "one for each rank",
-    false,
-    "virtual|mpi|cuda",
-    "",
-    "",
-    "virtual"};
-inline constexpr OptionSpec time_limit_option{
-    "time-limit", "TIME", "how long a rank waits for another before it gives up", false, "", "", "", "60s"};
-
 /// Whether a request asks for a GPU.
 bool is_on_gpu(const Request& request);
 

@@ -109,19 +109,6 @@ Result<void> resize(model::Transformer& model, const Sizes& sizes) {
 
 }  // namespace
 
-std::vector<OptionSpec> model_options() {
-  return {{"layers", "N", "keep the model's first N layers"},
-          {"hidden", "N", "make the model this wide (d_model); heads and feed-forward blocks shrink with it"},
-          {"heads", "N", "attention heads (default: heads of 16 where --hidden is given)"},
-          {"kv-heads", "N", "key and value heads (default: as many queries share one as in the model)"},
-          {"ff", "N", "width of feed-forward blocks, or of each expert"},
-          {"experts", "N", "experts of each expert layer"},
-          {"text", "FILE", "text to train on, up to 1 MiB (default: a text of ours, 48 kB)"},
-          OptionSpec{"vocabulary", "N", "tokens: 256 are bytes, more are byte pairs learned from the text"}.by_default(
-              "256"),
-          as_option};
-}
-
 Result<void> check_devices(const lower::Parallelism& p) {
   constexpr std::int64_t most = 1024;
   std::int64_t devices = 1;

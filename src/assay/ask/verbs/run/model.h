@@ -7,9 +7,6 @@
 
 namespace assay::verbs::run {
 
-/// Options that make a model small, and those of its text.
-std::vector<OptionSpec> model_options();
-
 /// The text that a model is trained on and prompted with.
 struct RunText {
   std::string name, text;

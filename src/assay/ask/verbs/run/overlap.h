@@ -9,8 +9,6 @@
 
 namespace assay::verbs::run {
 
-inline constexpr OptionSpec overlap_option{
-    "overlap", "", "with --engine mpi: also run it with blocking collectives, and compare; a picture shows both"};
 /// An error where there are no ranks whose steps could overlap.
 Result<void> check_overlap(const Request& request);
 

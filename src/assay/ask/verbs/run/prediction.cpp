@@ -17,56 +17,21 @@ struct Pair {
 /// The steps of a job on the cluster that it is predicted for.
 struct PredictedJob {
   hardware::Cluster cluster;
-  kernel::StepTimes times;
+  clock::StepTimes times;
 };
 
 Result<PredictedJob> predicted_job(const Context& context, const TrainingTask& task, const TrainingJob& job,
                                    const std::string& on) {
   PredictedJob out;
-  ASSAY_TRY(cluster, hardware::parse_cluster(on, context.catalogue, "--on"));
-  out.cluster = std::move(cluster);
+  ASSAY_SET(out.cluster, hardware::parse_cluster(on, context.catalogue, "--on"));
   ASSAY_TRY(calibration, hardware::calibration_of(out.cluster.chip, context.catalogue));
   ASSAY_TRY(rates, kernel::kernel_rates(out.cluster.chip, job.question.setup.formats.compute, "--on",
                                         calibration ? &calibration->values : nullptr));
   training::TrainingQuestion question = job.question;
   question.setup.rates = std::move(rates);
   if (calibration) question.collectives = calibration->values.collective;
-  ASSAY_TRY(times, training::training_step_times(question, task.length, out.cluster, job.strategy, job.program));
-  out.times = std::move(times);
+  ASSAY_SET(out.times, training::training_step_times(question, task.length, out.cluster, job.strategy, job.program));
   return out;
-}
-
-/// "dQ, dK = attention grad(dO, Q)" of a step's text.
-std::string without_dimensions(std::string_view text) {
-  std::string out;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '[') ++depth;
-    if (depth == 0) out += c;
-    if (c == ']') --depth;
-  }
-  return out;
-}
-
-double measured_of(const report::Value& row) { return *numeric(*row.find("measured")); }
-
-std::vector<const report::Value*> compared_rows(const report::Value& list) {
-  std::vector<const report::Value*> rows;
-  for (std::size_t i = 0; list.items() && i < list.items()->size(); ++i) rows.push_back(&(*list.items())[i]);
-  return rows;
-}
-
-report::ScreenTable table_of_rows(std::string title, const std::string& label,
-                                  const std::vector<const report::Value*>& rows) {
-  report::ScreenTable table{std::move(title), {label, "measured", "predicted", "measured / predicted"}, {}, {}};
-  for (const report::Value* row : rows) {
-    const auto ratio = numeric(*row->find("over_predicted"));
-    table.rows.push_back({without_dimensions(std::get<std::string>(row->find("kind")->data())),
-                          report::short_quantity(Seconds(measured_of(*row))),
-                          report::short_quantity(Seconds(*numeric(*row->find("predicted")))),
-                          ratio ? fmt::format("{:.2f}", *ratio) : ""});
-  }
-  return table;
 }
 
 }  // namespace
@@ -100,10 +65,6 @@ report::Members pair_row(std::string what, Seconds measured, Seconds predicted) 
           {"measured", measured},
           {"predicted", predicted},
           {"over_predicted", predicted > Seconds() ? report::Value(measured / predicted) : report::Value()}};
-}
-
-report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows) {
-  return table_of_rows(std::move(title), label, compared_rows(rows));
 }
 
 std::optional<clock::OverlapTimes> predict(const Request& request, const Context& context, const TrainingTask& task,
@@ -166,20 +127,6 @@ std::optional<clock::OverlapTimes> predict(const Request& request, const Context
   overlap.overlapped = all.predicted - overlap.hidden;
   if (cluster.chip.id != host_chip || run.local.count == 0) return overlap;
   return clock::on_cores(overlap, static_cast<double>(run.local.cores) / static_cast<double>(run.local.count));
-}
-
-void add_prediction(const report::Response& response, report::Screen& screen) {
-  const report::Value all(response.results);
-  if (const auto rows = find_path(all, "prediction.by_kind"))
-    screen.blocks.emplace_back(pair_table("A step on a device", "kind", *rows));
-  const auto steps = find_path(all, "prediction.long_steps");
-  if (!steps || !all.find("device")) return;  // of a GPU
-  std::vector<const report::Value*> longest = compared_rows(*steps);
-  std::stable_sort(longest.begin(), longest.end(),
-                   [](const auto* a, const auto* b) { return measured_of(*a) > measured_of(*b); });
-  constexpr std::size_t most = 8;
-  longest.resize(std::min(longest.size(), most));
-  if (!longest.empty()) screen.blocks.emplace_back(table_of_rows("Longest kernels", "step", longest));
 }
 
 }  // namespace assay::verbs::run

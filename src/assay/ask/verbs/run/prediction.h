@@ -34,16 +34,11 @@ CoreSharing core_sharing(const engine::LocalRank& local, const hardware::Cluster
 
 /// Seconds, measured and predicted.
 report::Members pair_row(std::string what, Seconds measured, Seconds predicted);
-/// Such rows as a table of the screen.
-report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows);
 
 /// Adds the seconds of a step by kind of work, measured and predicted for --on, or else for the chip `host` if
 /// `assay measure` has made one; a note where nothing can be predicted. Returns what is predicted of collectives beside
 /// other steps.
 std::optional<clock::OverlapTimes> predict(const Request& request, const Context& context, const TrainingTask& task,
                                            const TrainingJob& job, const TrainedJob& run, report::Response& response);
-
-/// The same as a table of the screen.
-void add_prediction(const report::Response& response, report::Screen& screen);
 
 }  // namespace assay::verbs::run

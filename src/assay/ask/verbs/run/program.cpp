@@ -48,10 +48,8 @@ Result<language::Source> read_source(const Request& request) {
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
-  ASSAY_TRY(source, read_source(request));
-  query.source = std::move(source);
-  ASSAY_TRY(syntax, language::parse(query.source));
-  query.syntax = std::move(syntax);
+  ASSAY_SET(query.source, read_source(request));
+  ASSAY_SET(query.syntax, language::parse(query.source));
   query.mesh = language::mesh_of(query.syntax);
   constexpr std::size_t most_axes = 8;
   constexpr std::int64_t most_devices = 256;
@@ -64,10 +62,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
                 "use fewer or shorter axes");
   query.backward = request.has("backward");
   if (!request.has("on")) return query;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = std::move(cluster);
-  ASSAY_TRY(placement, collective::Placement::make(query.mesh, *query.cluster, "mesh"));
-  query.placement = placement;
+  ASSAY_SET(query.cluster, cluster_of(request, context));
+  ASSAY_SET(query.placement, collective::Placement::make(query.mesh, *query.cluster, "mesh"));
   Dtype dtype = Dtype::bf16;
   if (const auto given = parse_dtype(query.syntax.dtype.text, "dtype")) dtype = *given;
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster->chip, context.catalogue));
@@ -149,8 +145,7 @@ double add_results(const language::Compiled& compiled, const engine::TextRun& ru
                    report::Response& response) {
   double worst = 0.0;
   const auto rows_of = [&](const std::vector<language::NamedTensor>& all) {
-    report::Items rows;
-    for (const language::NamedTensor& one : all) {
+    return report::rows_of(all, [&](const language::NamedTensor& one) {
       const program::Tensor tensor = program::to_tensor(compiled.program, compiled.program.tensor(one.tensor));
       const auto expected = reference.results.find(one.name);
       report::Items shape;
@@ -167,9 +162,8 @@ double add_results(const language::Compiled& compiled, const engine::TextRun& ru
         row.emplace_back("max_error", report::Value());
       }
       row.emplace_back("values", values_of(run.results.at(one.name)));
-      rows.emplace_back(std::move(row));
-    }
-    return rows;
+      return row;
+    });
   };
   response.results.emplace_back("outputs", rows_of(compiled.results));
   if (!compiled.gradients.empty()) response.results.emplace_back("gradients", rows_of(compiled.gradients));
@@ -198,13 +192,15 @@ void add_check(const language::Compiled& compiled, const engine::TextRun& run, c
                                {"ok", ok}});
   const std::int64_t devices = compiled.program.mesh.devices();
   if (!ok) response.outcome = report::Outcome::check_failed;
-  const std::string result = !compared           ? "there is nothing to compare it with: add expect NAME = ..."
-                             : equal             ? "the results equal those of one device"
-                             : error > tolerance ? fmt::format(
-                                                       "the results differ by up to {:.3g} from those of one "
-                                                       "device, or from what their expect lines say",
-                                                       error)
-                                                 : "devices that should hold the same values disagree";
+  const std::string result = error > tolerance ? fmt::format(
+                                                     "the results differ by up to {:.3g} from those of one "
+                                                     "device, or from what their expect lines say",
+                                                     error)
+                             : !equal
+                                 ? fmt::format("devices hold different values of {}, which should be the same on all",
+                                               run.disagreeing.empty() ? "a tensor" : run.disagreeing)
+                             : compared ? "the results equal those of one device"
+                                        : "there is nothing to compare it with: add expect NAME = ...";
   response.headline = fmt::format(
       "{} {}{}: {} received per device, {}; {}", devices, on_ranks ? "rank" : "virtual device", devices == 1 ? "" : "s",
       report::short_binary(run.facts.moved), moves ? "as predicted" : "not as predicted", result);
@@ -274,6 +270,15 @@ void add_measured_overlap(const Request& request, const Query& query, const lang
       measured, predicted, response));
 }
 
+Result<void> check_rows(const Query& query, const language::Compiled& compiled, const engine::TextRun& run) {
+  if (!run.beyond) return {};
+  const int line = compiled.origins[static_cast<std::size_t>(run.beyond->step)].line;
+  return fail(
+      fmt::format("{}:{}", query.source.name, line),
+      fmt::format("gather asks for row {} of a table of {} rows", human_number(run.beyond->row), run.beyond->rows),
+      "rows count from 0; input t[T] = random 1 below V draws rows of a table[V, D]");
+}
+
 struct PreparedProgram {
   Query query;
   language::Compiled compiled, whole;
@@ -331,14 +336,12 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
          {"engine", transport ? "mpi" : "virtual"},
          {"mesh", program::mesh_text(query.mesh)},
          {"devices", query.mesh.devices()}};
+  ASSAY_CHECK(check_rows(query, compiled, run));
   const double error = add_results(compiled, run, reference, response);
   const CoreSharing sharing = query.cluster ? core_sharing(local, *query.cluster, response) : CoreSharing{};
   add_steps(query, compiled, run, sharing, out);
   add_check(compiled, run, {error, !reference.results.empty(), transport != nullptr}, response);
-  if (!prepared.shown.empty()) {
-    ASSAY_TRY(rows, shown_rows(compiled, run, prepared.shown));
-    out.emplace_back("shown", std::move(rows));
-  }
+  if (!prepared.shown.empty()) ASSAY_CHECK(report::put(out, "shown", shown_rows(compiled, run, prepared.shown)));
   response.table_key = "steps";
   if (transport)
     response.notes.emplace_back("numbers travel between ranks in fp64; bytes are counted in the program's format");

@@ -12,14 +12,10 @@ Result<report::Response> program_answer(const Request& request, const Context& c
 /// Training of a model on text, under any strategy.
 Result<report::Response> train_answer(const Request& request, const Context& context);
 
-/// The options of runs of models.
-std::vector<OptionSpec> model_run_options();
-
 std::optional<report::Screen> screen_of(const Request& request, const report::Response& answer);
 
 // Serving as a kind of run.
 
-std::vector<OptionSpec> serving_options();
 Result<report::Response> serve_answer(const Request& request, const Context& context);
 
 }  // namespace assay::verbs::run

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "assay/ask/report/reader.h"
+#include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/run/model.h"
@@ -188,31 +188,6 @@ report::Items request_rows(const ServingTask& task, const engine::ServerReport& 
   return rows;
 }
 
-report::Screen screen_of_requests(const report::Response& response) {
-  report::Screen screen;
-  screen.headline = {{response.headline, report::Tone::strong}};
-  report::ScreenTable table{"Requests", {"prompt", "answer", "from", "to"}, {}, {}};
-  for (const report::Value& value : report::Reader(response.results).rows("requests")) {
-    const report::Reader row(*value.members());
-    const auto text = [&](const char* key) {
-      std::string shown = row.text(key);
-      std::replace(shown.begin(), shown.end(), '\n', ' ');
-      return shown;
-    };
-    const auto number = [&](const char* key) { return fmt::format("{:.0f}", row.number(key)); };
-    table.rows.push_back({text("prompt"), text("answer"), number("started"), number("finished")});
-  }
-  constexpr std::size_t most = 12;
-  if (table.rows.size() > most) {
-    table.more = fmt::format("{} of {} requests: --all has all of them", most, table.rows.size());
-    table.rows.resize(most);
-  }
-  screen.blocks.emplace_back(std::move(table));
-  add_serving_prediction(response, screen);
-  screen.notes = response.important;
-  return screen;
-}
-
 /// Compares with one virtual device: the tokens or, of a GPU, how far the logits of its tokens are from the best.
 Result<void> check_tokens(const ServingTask& task, const engine::ServerReport& served, report::Response& response) {
   const model::Transformer& model = task.imported.model;
@@ -390,32 +365,11 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";
-  response.screen = screen_of_requests(response);
+  response.screen = report::described_screen(declared_text("screens/run_serve.txt"), response);
   return response;
 }
 
 }  // namespace
-
-std::vector<OptionSpec> serving_options() {
-  return {
-      OptionSpec{"requests", "N", "prompts, cut from the text"}.by_default("4"),
-      {"prompt", "TEXT", "a prompt, instead of pieces of the text", true},
-      OptionSpec{"prompt-length", "N", "tokens of a prompt that is cut from the text"}.by_default("16"),
-      OptionSpec{"new-tokens", "N", "tokens to make for a prompt"}.by_default("16"),
-      OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
-      {"calls", "", "also list the calls of the engine: prefill, insert into a slot, generate"},
-      {"threads", "N",
-       "process prompts in a thread of their own while another one decodes, with a queue of N between them"},
-      {"no-cache", "", "keep no cache: read all tokens again for each new one, and show what work a cache saves"},
-      {"page", "N", "also follow a cache of pages of N tokens: tables, shared pages, copies on writing"},
-      OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
-      OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
-      {"prefill-tp", "N", "process prompts on N other devices, which hand their caches over"},
-      {"speculate", "N", "draft N tokens with the first layers, and verify them at once"},
-      OptionSpec{"draft-layers", "N", "layers that draft"}.by_default("1"),
-      OptionSpec{"cache", "HOW", "what the cache is split by: heads, batch or sequence", false, "heads|batch|sequence"}
-          .by_default("heads")};
-}
 
 Result<report::Response> serve_answer(const Request& request, const Context& context) {
   return run_on_engine(request, context, [&]() -> Result<PreparedRun> {

@@ -157,12 +157,4 @@ void predict_serving(const Request& request, const Context& context, const Predi
   response.results.emplace_back("prediction", std::move(out));
 }
 
-void add_serving_prediction(const report::Response& response, report::Screen& screen) {
-  const report::Value all(response.results);
-  if (const auto rows = find_path(all, "prediction.prefill"))
-    screen.blocks.emplace_back(pair_table("A prefill on a device", "kind", *rows));
-  if (const auto rows = find_path(all, "prediction.decode"))
-    screen.blocks.emplace_back(pair_table("A decode step on a device", "kind", *rows));
-}
-
 }  // namespace assay::verbs::run

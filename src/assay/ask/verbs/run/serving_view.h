@@ -64,7 +64,4 @@ struct PredictedServer {
 void predict_serving(const Request& request, const Context& context, const PredictedServer& run,
                      report::Response& response);
 
-/// The same as tables of the screen.
-void add_serving_prediction(const report::Response& response, report::Screen& screen);
-
 }  // namespace assay::verbs::run

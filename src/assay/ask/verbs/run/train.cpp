@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "assay/ask/draw/chart/chart.h"
+#include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/run/overlap.h"
 #include "assay/ask/verbs/run/prediction.h"
@@ -140,38 +141,9 @@ void add_ranks(const TrainedJob& run, report::Response& response) {
   response.results.emplace_back("ranks", std::move(rows));
 }
 
-/// The same as a table of the screen, without columns of nothing.
-void add_rank_table(const report::Value& results, report::Screen& screen) {
-  constexpr std::pair<std::string_view, std::string_view> columns[] = {{"computing", "computing"},
-                                                                       {"moving", "moving"},
-                                                                       {"waiting", "waiting"},
-                                                                       {"waiting_behind", "for what travels"},
-                                                                       {"waiting_for_stages", "for stages"}};
-  constexpr std::size_t most = 16;
-  const auto ranks = find_path(results, "ranks");
-  if (!ranks || !ranks->items()) return;
-  report::ScreenTable table{"A step on each rank", {"rank"}, {}, {}};
-  std::vector<std::string_view> shown;
-  for (const auto& [key, title] : columns)
-    if (std::any_of(ranks->items()->begin(), ranks->items()->end(),
-                    [&, of = key](const report::Value& row) { return *numeric(*row.find(of)) > 0.0; })) {
-      shown.push_back(key);
-      table.head.emplace_back(title);
-    }
-  for (std::size_t rank = 0; rank < std::min(most, ranks->items()->size()); ++rank) {
-    std::vector<std::string> row{fmt::format("{}", rank)};
-    for (const std::string_view key : shown)
-      row.push_back(report::short_quantity(Seconds(*numeric(*(*ranks->items())[rank].find(key)))));
-    table.rows.push_back(std::move(row));
-  }
-  if (ranks->items()->size() > most)
-    table.more = fmt::format("{} ranks: --format json has all of them", ranks->items()->size());
-  screen.blocks.emplace_back(std::move(table));
-}
-
 draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::string, const TrainedJob*>>& runs) {
   draw::Chart chart;
-  chart.title = fmt::format("Training loss of {}", prepared.task.imported.model.id);
+  chart.title = fmt::format("Training loss of a model like {}", prepared.task.imported.model.id);
   chart.subtitle = fmt::format("{}, {} sequences of {} tokens a step", size_text(prepared.task.imported.model),
                                prepared.task.sequences, prepared.task.length);
   chart.x = {"step", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};
@@ -192,34 +164,6 @@ draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::s
                                      : fmt::format("largest difference between the curves: {:.1e}", most);
   }
   return draw::draw(chart);
-}
-
-report::Screen training_screen(const report::Response& response, const TrainedJob& run) {
-  constexpr std::size_t most = 10;
-  report::Screen screen;
-  screen.headline = {{response.headline, report::Tone::strong}};
-  report::ScreenTable table{"Steps", {"step", "loss", "gradient norm", "time"}, {}, {}};
-  const std::size_t every = std::max<std::size_t>(1, (run.steps.size() + most - 1) / most);
-  for (std::size_t i = 0; i < run.steps.size(); ++i)
-    if (i % every == 0 || i + 1 == run.steps.size())
-      table.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", run.steps[i].loss),
-                            fmt::format("{:.3f}", run.steps[i].gradient_norm), report::short_quantity(run.times[i])});
-  if (every > 1) table.more = fmt::format("one in {} of {} steps: --all has all of them", every, run.steps.size());
-  screen.blocks.emplace_back(std::move(table));
-  const report::Value all(response.results);
-  if (const auto compared = find_path(all, "compared"); compared && compared->items()) {
-    report::ScreenTable strategies{"Strategies", {"strategy", "devices", "loss differs by", "time a step"}, {}, {}};
-    for (const report::Value& row : *compared->items())
-      strategies.rows.push_back({std::get<std::string>(row.find("strategy")->data()),
-                                 fmt::format("{}", std::get<std::int64_t>(row.find("devices")->data())),
-                                 fmt::format("{:.1e}", std::get<double>(row.find("largest_difference")->data())),
-                                 report::short_quantity(Seconds(*numeric(*row.find("time"))))});
-    screen.blocks.emplace_back(std::move(strategies));
-  }
-  add_rank_table(all, screen);
-  add_prediction(response, screen);
-  screen.notes = response.important;
-  return screen;
 }
 
 report::Members members_of(const Prepared& prepared, const TrainedJob& own, std::string_view engine) {
@@ -348,7 +292,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
     if (single) runs.emplace_back("one device", &*single);
     response.picture = picture(prepared, runs);
   }
-  response.screen = training_screen(response, own);
+  response.screen = report::described_screen(declared_text("screens/run_train.txt"), response);
   return response;
 }
 

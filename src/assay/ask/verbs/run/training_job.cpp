@@ -18,27 +18,23 @@
 namespace assay::verbs::run {
 namespace {
 
-/// The options that are a strategy, and what they count for.
-struct StrategyOption {
-  std::string_view name, inputs;
-};
-constexpr std::string_view in_both = "train|serve", in_training = "train";
-constexpr StrategyOption strategy_options[] = {{"dp", in_both},
-                                               {"fsdp", in_both},
-                                               {"tp", in_both},
-                                               {"pp", in_training},
-                                               {"cp", in_both},
-                                               {"ep", in_both},
-                                               {"ep-over", in_both},
-                                               {"zero", in_training},
-                                               {"schedule", in_training},
-                                               {"interleave", in_training},
-                                               {"residual", in_training},
-                                               {"recompute", in_training},
-                                               {"offload", in_training},
-                                               {"sequence-parallel", in_training},
-                                               {"context-scheme", in_training},
-                                               {"micro-batch", in_training}};
+/// The options that are a strategy.
+constexpr std::string_view strategy_options[] = {"dp",
+                                                 "fsdp",
+                                                 "tp",
+                                                 "pp",
+                                                 "cp",
+                                                 "ep",
+                                                 "ep-over",
+                                                 "zero",
+                                                 "schedule",
+                                                 "interleave",
+                                                 "residual",
+                                                 "recompute",
+                                                 "offload",
+                                                 "sequence-parallel",
+                                                 "context-scheme",
+                                                 "micro-batch"};
 
 Result<double> positive(const Request& request, std::string_view option, double usual) {
   const auto text = request.value(option);
@@ -74,29 +70,6 @@ void set_formats(training::TrainingSetup& setup, Numerics numerics) {
 }
 
 }  // namespace
-
-std::vector<OptionSpec> training_options() {
-  std::vector<OptionSpec> out{
-      OptionSpec{"batch", "TOKENS|Nseq", "tokens per step, or sequences (16seq)"}.by_default("16seq"),
-      OptionSpec{"seq", "N", "tokens per sequence"}.by_default("32"),
-      OptionSpec{"steps", "N", "optimizer steps"}.by_default("20"),
-      OptionSpec{"rate", "F", "AdamW's learning rate"}.by_default("0.003"),
-      {"compare", "LIST", "also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\""},
-      {"save", "FILE", "write the trained weights, as safetensors"}};
-  for (OptionSpec& option : out) option.inputs = in_training;
-  for (const OptionSpec& option :
-       {OptionSpec{"seed", "N", "of initial weights, batches and samples"}.by_default("1"),
-        OptionSpec{"check", "", "also run on one device, and compare the losses of every step, or the tokens"},
-        OptionSpec{"load", "FILE", "start from weights that a run saved"}})
-    out.push_back(option.for_inputs(in_both));
-  for (const OptionSpec& option : train::train_options())
-    for (const StrategyOption& known : strategy_options)
-      if (option.name == known.name) {
-        out.push_back(option.for_inputs(known.inputs));
-        out.back().fallback = {};
-      }
-  return out;
-}
 
 Result<TrainingTask> read_task(const Request& request, const Context& context) {
   TrainingTask task;
@@ -179,7 +152,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
 
 Request on_one_device(const Request& request) {
   Request out = request;
-  for (const StrategyOption& option : strategy_options) out = out.without(option.name);
+  for (const std::string_view option : strategy_options) out = out.without(option);
   return out;
 }
 
@@ -192,12 +165,11 @@ Result<std::vector<Request>> compared_requests(const Request& request) {
       if (word.empty()) continue;
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(0, equals);
-      const auto known = std::find_if(std::begin(strategy_options), std::end(strategy_options),
-                                      [&](const StrategyOption& option) { return option.name == name; });
+      const auto* const known = std::find(std::begin(strategy_options), std::end(strategy_options), name);
       if (known == std::end(strategy_options) || (equals == std::string::npos && name != "sequence-parallel"))
         return fail("--compare", fmt::format("{} is not a part of a strategy", in_quotes(word)),
                     "write options of a strategy as tp=2, strategies apart by a semicolon", Error::Kind::usage);
-      one = one.with(known->name, equals == std::string::npos ? "" : word.substr(equals + 1));
+      one = one.with(*known, equals == std::string::npos ? "" : word.substr(equals + 1));
     }
     out.push_back(std::move(one));
   }

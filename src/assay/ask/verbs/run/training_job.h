@@ -10,9 +10,6 @@
 
 namespace assay::verbs::run {
 
-/// Options of a strategy, as `assay train` has them, and of the run itself.
-std::vector<OptionSpec> training_options();
-
 /// What all strategies of a request have in common.
 struct TrainingTask {
   RunText text;

@@ -341,37 +341,4 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
   return query;
 }
 
-std::vector<OptionSpec> scaling_options() {
-  return {on_option,
-          {"sizes", "D=..,F=..", "d_model and d_ff of an MLP instead of a model; L layers, E experts, k per token"},
-          {"gated", "", "with --sizes: the MLP has a gate, three matrices instead of two"},
-          {"batch", "TOKENS", "the global batch in tokens: 4Mi, 16M; or in sequences: 1024seq"},
-          {"seq", "N", "tokens per sequence; gives the number of sequences in the batch"},
-          {"tokens", "N", "tokens of the whole training run: 15T"},
-          OptionSpec{"mfu", "SHARE", "share of the peak that training reaches"}.by_default("1"),
-          {"rate", "FLOP/s", "the rate that one chip reaches, instead of --mfu: 400TFLOP/s"},
-          {"chip-hours", "N", "hours that the run of --tokens took, times its chips: gives its MFU; 2.79M"},
-          {"parameters", "N", "parameters of the model (default: counted from its configuration)"},
-          {"fsdp", "X", "FSDP ways within a slice"},
-          {"tp", "Y", "tensor-parallel ways"},
-          {"pp", "P", "pipeline stages"},
-          {"ep", "Z", "expert-parallel ways"},
-          {"micro-batches", "M", "microbatches of the pipeline"},
-          OptionSpec{"interleave", "V", "chunks of layers per stage"}.by_default("1"),
-          {"axes-fsdp", "N", "whole torus axes assumed for FSDP (default: all, or all but one)"},
-          {"axes-tp", "N", "whole torus axes assumed for tensor parallelism (default: one)"},
-          OptionSpec{"dtype", "DTYPE", "of arithmetic, weights and activations"}.by_default("bf16"),
-          OptionSpec{"params", "DTYPE", "format of the parameters"}.by_default("bf16"),
-          OptionSpec{"grads", "DTYPE", "format of stored gradients"}.by_default("none"),
-          OptionSpec{"master", "DTYPE", "format of a master copy"}.by_default("none"),
-          OptionSpec{"moments", "DTYPE", "format of the two Adam moments"}.by_default("fp32"),
-          {"keep", "D+2F", "elements saved per token and layer for the backward pass"},
-          {"vary", "batch=1M..16M", "sweep batch, tp or chips: doubling, or a list"},
-          {"walk", "", "test one scheme after the other for --batch, and say what follows"},
-          {"list", "", "also list the collectives of a layer in each scheme"},
-          {"picture", "WHAT", "ratio (arithmetic over communication) or time", false, "ratio|time"},
-          set_option,
-          as_option};
-}
-
 }  // namespace assay::verbs::scaling

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "assay/ask/verbs/scaling/scaling.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/collective/placement.h"
@@ -349,6 +348,8 @@ draw::Scene picture_of(const Query& query, const Schemes& schemes, const report:
                                            : ratio_chart(query, schemes.links, schemes.given));
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_scaling_query(request, context));
   const bool several = query.slice_chips() > 1;
@@ -393,31 +394,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       "one MLP layer stands for the model: attention adds arithmetic and weights in similar proportion");
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "scaling",
-      "when the network limits data, tensor, expert and pipeline parallelism",
-      "Scaling thresholds of a layer on any chip and topology: the smallest batch per chip for data parallelism and "
-      "FSDP, the most tensor-parallel ways, the best mix of both (ideal and on the real axes), when slices can be "
-      "joined, and the memory, FLOP and time of training.",
-      {{"model", "an id, config.json or @file.toml; or --sizes", false}},
-      scaling_options(),
-      {{"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi", "every scheme at one batch"},
-       {"assay scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 --explain", "the thresholds with their derivation"},
-       {"assay scaling llama-3-70b --on h100-sxm:4096 --batch 4M --tp 8 --pp 8", "a split of a switched cluster"},
-       {"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --vary batch=512Ki..16Mi --output ratio.svg",
-        "arithmetic over communication against the batch"}},
-      &answer,
-      true,
-      false,
-      &screens::scaling,
-      {{"mfu", "rate", "--mfu and --rate say the same thing twice"},
-       {"mfu", "chip-hours", "--mfu and --chip-hours say the same thing twice"},
-       {"rate", "chip-hours", "--rate and --chip-hours say the same thing twice"}}};
 }
 
 }  // namespace assay::verbs::scaling

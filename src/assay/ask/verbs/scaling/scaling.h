@@ -52,9 +52,6 @@ struct ScalingQuery {
 };
 
 Result<ScalingQuery> read_scaling_query(const Request& request, const Context& context);
-/// The options of the verb.
-std::vector<OptionSpec> scaling_options();
-
 /// Counts that are whole numbers, kept as doubles for arithmetic.
 inline std::int64_t whole(double count) { return static_cast<std::int64_t>(std::llround(count)); }
 

@@ -17,16 +17,12 @@ report::Value finite(double v) { return std::isfinite(v) ? report::Value(v) : re
 std::string_view name(roofline::Pass pass) { return pass == roofline::Pass::forward ? "forward" : "backward"; }
 
 report::Items collective_rows(const std::vector<roofline::LayerCollective>& collectives) {
-  report::Items rows;
-  for (const roofline::LayerCollective& one : collectives)
-    rows.emplace_back(
-        report::Members{{"pass", name(one.pass)},
-                        {"collective", program::name(one.kind)},
-                        {"tensor", one.tensor},
-                        {"over", program::name(one.over_fsdp ? program::Role::fsdp : program::Role::tensor)},
-                        {"bytes", one.bytes},
-                        {"needed", one.needed}});
-  return rows;
+  return report::rows_of(collectives, [&](const roofline::LayerCollective& one) {
+    return report::Members{
+        {"pass", name(one.pass)}, {"collective", program::name(one.kind)},
+        {"tensor", one.tensor},   {"over", program::name(one.over_fsdp ? program::Role::fsdp : program::Role::tensor)},
+        {"bytes", one.bytes},     {"needed", one.needed}};
+  });
 }
 
 report::Members pass_members(const ScalingQuery& query, const roofline::LayerRates<Plain>& rates,
@@ -311,45 +307,42 @@ report::Members expert_section(const ScalingQuery& query, const collective::Coll
 }
 
 report::Items level_rows(const ScalingQuery& query, const roofline::PlacedSplit& split) {
-  report::Items rows;
-  for (const roofline::LevelThresholds& level : roofline::level_thresholds(query.slice, query.shape, split)) {
-    const hardware::Level& physical = query.slice.levels[level.level];
-    report::Members row{{"name", physical.name}, {"chips", physical.chips}};
-    if (level.data_parallel) {
-      row.emplace_back("bandwidth", level.data_parallel->bandwidth);
-      row.emplace_back("min_tokens_per_chip", level.data_parallel->min_tokens);
-      row.emplace_back("approximate_min_tokens_per_chip", level.data_parallel->approximate_min_tokens);
-    }
-    row.emplace_back("approximate_max_tensor", level.approximate_max_tensor);
-    row.emplace_back("max_tensor", level.max_tensor);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+  return report::rows_of(
+      roofline::level_thresholds(query.slice, query.shape, split), [&](const roofline::LevelThresholds& level) {
+        const hardware::Level& physical = query.slice.levels[level.level];
+        report::Members row{{"name", physical.name}, {"chips", physical.chips}};
+        if (level.data_parallel) {
+          row.emplace_back("bandwidth", level.data_parallel->bandwidth);
+          row.emplace_back("min_tokens_per_chip", level.data_parallel->min_tokens);
+          row.emplace_back("approximate_min_tokens_per_chip", level.data_parallel->approximate_min_tokens);
+        }
+        row.emplace_back("approximate_max_tensor", level.approximate_max_tensor);
+        row.emplace_back("max_tensor", level.max_tensor);
+        return row;
+      });
 }
 
 report::Items split_rows(const ScalingQuery& query, const std::vector<roofline::PlacedSplit>& splits) {
-  report::Items rows;
   const Tokens batch = slice_batch(query);
-  for (const roofline::PlacedSplit& split : splits) {
+  return report::rows_of(splits, [&](const roofline::PlacedSplit& split) {
     const roofline::LayerTimes<Plain> times = roofline::forward_times(split, batch);
     const roofline::LayerTimes<Plain> backward = roofline::layer_times(
         Plain{}, split.rates, split.split, batch, roofline::WeightsAre::sharded, roofline::Pass::backward);
     const auto least = split.min_batch();
     const bool computes = times.compute >= times.communication;
-    rows.emplace_back(report::Members{{"fsdp", whole(split.split.fsdp)},
-                                      {"tensor", whole(split.split.tensor)},
-                                      {"compute_time", times.compute},
-                                      {"weight_time", times.weights},
-                                      {"activation_time", times.activations},
-                                      {"ratio", finite(times.compute / times.communication)},
-                                      {"backward_ratio", finite(backward.compute / backward.communication)},
-                                      {"layer_time", roofline::layer_lower(split, batch)},
-                                      {"limiter", computes                            ? "compute"
-                                                  : times.weights > times.activations ? "weights"
-                                                                                      : "activations"},
-                                      {"min_batch", least}});
-  }
-  return rows;
+    return report::Members{{"fsdp", whole(split.split.fsdp)},
+                           {"tensor", whole(split.split.tensor)},
+                           {"compute_time", times.compute},
+                           {"weight_time", times.weights},
+                           {"activation_time", times.activations},
+                           {"ratio", finite(times.compute / times.communication)},
+                           {"backward_ratio", finite(backward.compute / backward.communication)},
+                           {"layer_time", roofline::layer_lower(split, batch)},
+                           {"limiter", computes                            ? "compute"
+                                       : times.weights > times.activations ? "weights"
+                                                                           : "activations"},
+                           {"min_batch", least}};
+  });
 }
 
 namespace {

@@ -67,10 +67,9 @@ std::vector<CachedLength> cached_lengths(const ServeQuery& query) {
 }  // namespace
 
 report::Items cache_rows(const ServeQuery& query) {
-  report::Items rows;
-  for (const CachedLength& at : cached_lengths(query))
-    rows.emplace_back(report::Members{{"tokens", at.tokens}, {"cache", at.cache}, {"as_published", at.published}});
-  return rows;
+  return report::rows_of(cached_lengths(query), [&](const CachedLength& at) {
+    return report::Members{{"tokens", at.tokens}, {"cache", at.cache}, {"as_published", at.published}};
+  });
 }
 
 draw::Chart cache_chart(const ServeQuery& query) {

@@ -32,28 +32,27 @@ search::SliceQuestion slice_question(const ServeQuery& query, const Request& req
 }
 
 report::Items fits_list(const ServeQuery& query, double batch) {
-  report::Items rows;
-  for (const search::FormatFit& fit : search::format_fits(query.question, query.cluster, query.parameters, batch)) {
-    report::Members row{{"format", name(fit.format)},
-                        {"weights", fit.weights},
-                        {"kv_bytes_per_token", fit.token_cache},
-                        {"kv_cache_of_a_sequence", fit.sequence_cache},
-                        {"chips_for_weights", fit.chips_for_weights},
-                        {"least_chips", fit.least_chips}};
-    if (fit.smallest) {
-      row.emplace_back("smallest_slice", fit.smallest->slice.text);
-      row.emplace_back("slice_chips", fit.smallest->slice.chips);
-      row.emplace_back("left_for_caches", fit.smallest->left);
-      if (fit.smallest->caches) row.emplace_back("caches", *fit.smallest->caches);
-    }
-    if (fit.for_batch) {
-      row.emplace_back("slice_for_batch", fit.for_batch->text);
-      row.emplace_back("slice_for_batch_chips", fit.for_batch->chips);
-    }
-    if (fit.max_batch) row.emplace_back("max_batch_here", *fit.max_batch);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+  return report::rows_of(search::format_fits(query.question, query.cluster, query.parameters, batch),
+                         [&](const search::FormatFit& fit) {
+                           report::Members row{{"format", name(fit.format)},
+                                               {"weights", fit.weights},
+                                               {"kv_bytes_per_token", fit.token_cache},
+                                               {"kv_cache_of_a_sequence", fit.sequence_cache},
+                                               {"chips_for_weights", fit.chips_for_weights},
+                                               {"least_chips", fit.least_chips}};
+                           if (fit.smallest) {
+                             row.emplace_back("smallest_slice", fit.smallest->slice.text);
+                             row.emplace_back("slice_chips", fit.smallest->slice.chips);
+                             row.emplace_back("left_for_caches", fit.smallest->left);
+                             if (fit.smallest->caches) row.emplace_back("caches", *fit.smallest->caches);
+                           }
+                           if (fit.for_batch) {
+                             row.emplace_back("slice_for_batch", fit.for_batch->text);
+                             row.emplace_back("slice_for_batch_chips", fit.for_batch->chips);
+                           }
+                           if (fit.max_batch) row.emplace_back("max_batch_here", *fit.max_batch);
+                           return row;
+                         });
 }
 
 namespace {
@@ -190,8 +189,7 @@ report::Items joint_front(const std::vector<Alternative>& all, const Request& re
       of.emplace_back(&q, &p);
     }
   }
-  report::Items rows;
-  for (std::size_t i : search::pareto_front(points)) {
+  return report::rows_of(search::pareto_front(points), [&](std::size_t i) {
     const auto& [q, p] = of[i];
     report::Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
     if (formats) row.emplace_back("formats", format_text(*q));
@@ -203,9 +201,8 @@ report::Items joint_front(const std::vector<Alternative>& all, const Request& re
     if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
     row.emplace_back("strategy", strategy_text(p->strategy));
     add_plan(asked_of(request, all.front().query, *q), *q, *p, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 }  // namespace

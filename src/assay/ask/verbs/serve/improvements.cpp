@@ -214,17 +214,15 @@ Result<report::Items> change_rows(const Request& request, const ServeQuery& quer
   std::stable_sort(better.begin(), better.end(), [](const Better& a, const Better& b) {
     return a.point.served.tokens_per_second > b.point.served.tokens_per_second;
   });
-  report::Items rows;
-  for (const Better& one : better) {
+  return report::rows_of(better, [&](const Better& one) {
     report::Members row{{"change", one.change},
                         {"tokens_per_second", one.point.served.tokens_per_second},
                         {"gain", one.point.served.tokens_per_second / given.served.tokens_per_second - 1.0},
                         {"time_per_token", one.point.served.per_token},
                         {"time_to_first_token", one.point.prefill.estimate}};
     add_plan(request, query, one.point, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 Result<report::Items> help_rows(const Request& request, const Context& context, const ServeQuery& query,
@@ -276,8 +274,7 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
   std::stable_sort(helps.begin(), helps.end(), [&](const Help& a, const Help& b) {
     return is_batch_given ? a.time_gain > b.time_gain : a.output_gain > b.output_gain;
   });
-  report::Items rows;
-  for (const Help& help : helps) {
+  return report::rows_of(helps, [&](const Help& help) {
     report::Members row{{"change", help.of->change},
                         {"chips", help.of->query.chips()},
                         {"tokens_per_second", help.point.served.tokens_per_second},
@@ -287,9 +284,8 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
                         {"time_to_first_token", help.point.prefill.estimate},
                         {"strategy", strategy_text(help.point.strategy)}};
     add_plan(help.of->request, help.of->query, help.point, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 }  // namespace assay::verbs::serve

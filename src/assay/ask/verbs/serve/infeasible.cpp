@@ -48,9 +48,10 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
     response.headline +=
         fmt::format("weights take {} of it, and the rest is too little for one sequence of {} tokens",
                     unit.text(point.memory.weights.value()), query.question.prompt + query.question.output);
+  if (context.within) return;
   say_narrower(query, response);
   const auto slice = search::first_slice(slice_question(query, request, context), query.cluster.chips() + 1,
-                                         [](const search::ServingSearch& found) { return found.fits; });
+                                         search::ServingGoal::fits);
   if (!slice) {
     advise(response,
            "no larger slice up to 512 chips fits either: use narrower --weights and --kv, or a smaller --batch");
@@ -96,6 +97,7 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
                                                 {"time_to_first_token_bound", found.fastest_prompt->prefill.lower},
                                                 {"time_per_token", Seconds(token)},
                                                 {"time_per_token_bound", bound}});
+  if (context.within) return;
   const search::SliceQuestion slices = slice_question(query, request, context);
   const auto slice = search::first_meeting_slice(slices, query.cluster.chips());
   if (!slice) {

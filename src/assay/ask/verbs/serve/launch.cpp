@@ -16,6 +16,17 @@ namespace {
 constexpr std::string_view promised_fields[] = {"dp",         "tp",    "pp",    "ep",   "ep-over",      "cache",
                                                 "weights-2d", "batch", "chunk", "page", "memory-share", "kv"};
 
+/// How servers share nodes: replicas whose chips fit in a node are in one server with those of the same node, larger
+/// ones have nodes of their own, and replicas that share experts are one server on all nodes.
+void add_servers(launch::Settings& plan) {
+  const auto count = [&](const char* field) { return *parse_number(plan.at(field)); };
+  const double nodes = count("nodes"), replica = count("tp") * count("pp");
+  const double own = replica <= count("node_chips") ? nodes : count("dp");
+  const double servers = plan.at("dp-attention") == "yes" ? 1.0 : own;
+  plan["servers"] = exact_number(servers);
+  plan["server_nodes"] = exact_number(nodes / servers);
+}
+
 }  // namespace
 
 Result<Request> to_run(const Request& given, const Context& context) {
@@ -29,7 +40,7 @@ Result<Request> to_run(const Request& given, const Context& context) {
 
 launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingStrategy& s = point.strategy;
-  launch::Settings plan = model_shape(query.model());
+  launch::Settings plan = model_shape(query.model(), query.question.prompt + query.question.output);
   plan.merge(cluster_fields(query.cluster));
   const lower::Formats& formats = query.question.setup.formats;
   for (const auto& [field, count] : {std::pair<std::string_view, std::int64_t>{"dp", s.data},
@@ -51,22 +62,32 @@ launch::Settings plan_of(const Request& request, const ServeQuery& query, const 
   plan["memory-share"] = kernel::text_of(query.memory);
   if (request.has("chunk")) plan["chunk"] = exact_number(query.question.step_tokens);
   if (const auto page = request.value("page")) plan["page"] = *page;
+  plan["draft"] = "none";
+  add_servers(plan);
   return plan;
 }
 
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,
-                        const serving::ServingPoint& point, report::Response& response) {
+                        const serving::ServingPoint& point, const std::optional<search::Speculation>& speculation,
+                        report::Response& response) {
   Emission emission{query.cluster, plan_of(request, query, point), promised_fields, response.headline};
   emission.plan["model_path"] = hub_name(request.arguments().front(), context.catalogue);
+  if (speculation) {
+    const std::string draft = *request.value("draft");
+    emission.plan["draft"] = draft == "mtp" ? "mtp" : "model";
+    emission.plan["draft_path"] = hub_name(draft, context.catalogue);
+    emission.plan["draft-length"] = std::to_string(speculation->loops[speculation->best].length);
+  }
   return add_script(request, context, emission, response);
 }
 
 namespace {
 
 /// What asks for other points, for limits that choose one, or for more than a point.
-constexpr std::string_view other_questions[] = {
-    "ttft", "tpot",     "rate",    "simulate", "prefill-servers", "compare", "formats", "vary",           "fits",
-    "list", "products", "picture", "emit",     "launcher",        "from",    "improve", "gather-weights", "ep-over"};
+constexpr std::string_view other_questions[] = {"ttft",     "tpot",    "rate",           "simulate", "prefill-servers",
+                                                "compare",  "formats", "vary",           "fits",     "list",
+                                                "products", "picture", "emit",           "launcher", "from",
+                                                "var",      "improve", "gather-weights", "ep-over"};
 
 }  // namespace
 

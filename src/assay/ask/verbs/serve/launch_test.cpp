@@ -58,7 +58,7 @@ TEST(ServeLaunch, ThousandsOfServersAreReadBackAsTheyAre) {
         const auto [place, fresh] = queries.try_emplace(join(words, " "));
         if (fresh) place->second = *read_serve_query(asked, context);
         launch::Settings plan = plan_of(asked, place->second, point);
-        plan["model_path"] = "meta-llama/it's \"$(here)\"";
+        plan["model_path"] = "somebody's/\"own\" " + model;
         if (launch::refusal_of(*target, plan)) continue;
         ++runs;
         const auto lines = launch::lines_of(*target, plan);
@@ -68,7 +68,7 @@ TEST(ServeLaunch, ThousandsOfServersAreReadBackAsTheyAre) {
         Request request = served({"serve", "--on", "h100-sxm:8", "--from", *script});
         const auto launched = fill_from(request, context);
         ASSERT_TRUE(launched) << launched.error().what << "\n" << *script;
-        EXPECT_EQ(request.arguments().front(), "meta-llama/it's \"$(here)\"") << *script;
+        EXPECT_EQ(request.arguments().front(), model) << *script;
         for (const auto& [option, value] : {std::pair<std::string_view, std::int64_t>{"dp", point.strategy.data},
                                             {"tp", point.strategy.tensor},
                                             {"pp", point.strategy.pipeline},

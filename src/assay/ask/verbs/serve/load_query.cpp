@@ -72,7 +72,7 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   ASSAY_TRY(outputs, read_lengths(request, "output-lengths", "output", output_given, question.output));
   if (query.prefixes) {
     std::vector<std::int64_t> in, out;
-    for (const serving::TracedRequest& one : query.prefixes->trace.requests)
+    for (const serving::TracedRequest& one : query.prefixes->requests->trace.requests)
       in.push_back(one.prompt), out.push_back(one.output);
     prompts = serving::Lengths::sampled(std::move(in));
     if (!output_given) outputs = serving::Lengths::sampled(std::move(out));

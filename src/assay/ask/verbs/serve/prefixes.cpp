@@ -47,24 +47,21 @@ report::Items size_rows(const PrefixCaching& prefixes, std::int64_t all) {
   std::vector<std::int64_t> sizes{all};
   while (sizes.back() > 1 && std::ssize(sizes) < most_rows) sizes.push_back((sizes.back() + 1) / 2);
   std::reverse(sizes.begin(), sizes.end());
-  report::Items rows;
-  for (const std::int64_t blocks : sizes)
-    rows.emplace_back(report::Members{{"memory", static_cast<double>(blocks) * prefixes.block},
-                                      {"hit_share", serving::replay_prefixes(prefixes.trace, blocks).share()}});
-  return rows;
+  return report::rows_of(sizes, [&](const std::int64_t blocks) {
+    return report::Members{{"memory", static_cast<double>(blocks) * prefixes.block},
+                           {"hit_share", prefixes.requests->reuse.with(blocks).share()}};
+  });
 }
 
 constexpr std::size_t most_nodes = 40;
 
 report::Items tree_rows(const PrefixCaching& prefixes) {
-  report::Items rows;
-  for (const serving::PrefixNode& node : serving::prefix_tree(prefixes.trace, most_nodes)) {
-    report::Members row{{"tokens", Tokens(static_cast<double>(node.blocks * prefixes.trace.block))},
+  return report::rows_of(prefixes.requests->trie.runs(most_nodes), [&](const serving::PrefixNode& node) {
+    report::Members row{{"tokens", Tokens(static_cast<double>(node.blocks * prefixes.requests->trace.block))},
                         {"requests", node.requests}};
     if (node.parent) row.emplace_back("parent", static_cast<std::int64_t>(*node.parent));
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 }  // namespace
@@ -84,8 +81,8 @@ Result<void> read_requests(const Request& request, const Context& context, Serve
     return fail("--requests", fmt::format("the encoder of {} attends in both directions", query.model().id),
                 "prefixes of prompts cannot be kept");
   ASSAY_TRY(text, text_of_requests(*value, context));
-  PrefixCaching prefixes;
-  ASSAY_SET(prefixes.trace, serving::parse_request_trace(text, trim(*value).starts_with('{') ? "--requests" : *value));
+  ASSAY_TRY(trace, serving::parse_request_trace(text, trim(*value).starts_with('{') ? "--requests" : *value));
+  PrefixCaching prefixes{std::make_shared<const PrefixRequests>(PrefixRequests{std::move(trace)}), {}, {}, {}, {}};
   ASSAY_CHECK(read_bytes(request, "prefix-memory", prefixes.memory));
   ASSAY_CHECK(read_bytes(request, "prefix-host", prefixes.host));
   if (prefixes.host && !prefixes.memory)
@@ -98,11 +95,12 @@ Result<void> read_requests(const Request& request, const Context& context, Serve
 Result<void> replay_requests(const Request& request, ServeQuery& query) {
   if (!query.prefixes) return {};
   PrefixCaching& prefixes = *query.prefixes;
-  prefixes.block = storage(query.question.setup.formats.kv_cache,
-                           static_cast<double>(model::kv_values_per_token(query.model()) * prefixes.trace.block));
+  prefixes.block =
+      storage(query.question.setup.formats.kv_cache,
+              static_cast<double>(model::kv_values_per_token(query.model()) * prefixes.requests->trace.block));
   std::optional<std::int64_t> blocks = blocks_of(prefixes.memory, prefixes.block);
   if (blocks && prefixes.host) *blocks += *blocks_of(prefixes.host, prefixes.block);
-  prefixes.replay = serving::replay_prefixes(prefixes.trace, blocks);
+  prefixes.replay = prefixes.requests->reuse.with(blocks);
   const auto most = static_cast<double>(query.question.prompt - 1) / static_cast<double>(query.question.prompt);
   query.question.cached_prompt = std::min(prefixes.replay.share(), most);
   query.notes.push_back(fmt::format("--requests: {} of the prompts' tokens are cached{}",
@@ -113,8 +111,8 @@ Result<void> replay_requests(const Request& request, ServeQuery& query) {
 
 report::Members prefix_section(const ServeQuery& query, const serving::ServingPoint& point) {
   const PrefixCaching& prefixes = *query.prefixes;
-  const serving::RequestTrace& trace = prefixes.trace;
-  const std::int64_t all = serving::replay_prefixes(trace, std::nullopt).kept;
+  const serving::RequestTrace& trace = prefixes.requests->trace;
+  const std::int64_t all = prefixes.requests->trie.size();
   const Flops per_token = model::token_flops(Plain{}, query.model(), query.question.prompt).forward;
   report::Members out{{"requests", static_cast<std::int64_t>(trace.requests.size())},
                       {"block", Tokens(static_cast<double>(trace.block))},
@@ -129,14 +127,16 @@ report::Members prefix_section(const ServeQuery& query, const serving::ServingPo
     out.emplace_back("requests_per_second", static_cast<double>(trace.requests.size()) / trace.span->value());
   if (prefixes.memory) out.emplace_back("memory", *prefixes.memory);
   if (prefixes.host) {
-    const serving::PrefixReplay chips = serving::replay_prefixes(trace, blocks_of(prefixes.memory, prefixes.block));
+    const serving::PrefixReplay chips = prefixes.requests->reuse.with(blocks_of(prefixes.memory, prefixes.block));
     out.emplace_back("host", report::Members{{"memory", *prefixes.host},
                                              {"hit_share", prefixes.replay.share() - chips.share()},
                                              {"loaded_tokens", prefixes.replay.hits - chips.hits}});
   }
   if (const std::int64_t replicas = point.strategy.data; replicas > 1) {
     const auto share = [&](serving::PrefixRouting routing) {
-      return serving::replay_prefixes(trace, blocks_of(prefixes.memory, prefixes.block), replicas, routing).share();
+      return serving::replay_prefixes(prefixes.requests->trie, blocks_of(prefixes.memory, prefixes.block), replicas,
+                                      routing)
+          .share();
     };
     out.emplace_back("routing", report::Members{{"replicas", replicas},
                                                 {"in_turn", share(serving::PrefixRouting::in_turn)},
@@ -150,12 +150,12 @@ report::Members prefix_section(const ServeQuery& query, const serving::ServingPo
 draw::Scene prefix_picture(const ServeQuery& query) {
   const PrefixCaching& prefixes = *query.prefixes;
   draw::Flow flow;
-  flow.title = fmt::format("Prefixes of {} requests", prefixes.trace.requests.size());
+  flow.title = fmt::format("Prefixes of {} requests", prefixes.requests->trace.requests.size());
   flow.subtitle =
       fmt::format("{} of their tokens were cached by requests before", report::percent(prefixes.replay.share()));
-  for (const serving::PrefixNode& node : serving::prefix_tree(prefixes.trace, most_nodes)) {
+  for (const serving::PrefixNode& node : prefixes.requests->trie.runs(most_nodes)) {
     draw::FlowNode box;
-    box.name = fmt::format("{} tokens", node.blocks * prefixes.trace.block);
+    box.name = fmt::format("{} tokens", node.blocks * prefixes.requests->trace.block);
     box.lines.push_back({fmt::format("{} request{}", node.requests, node.requests == 1 ? "" : "s"),
                          node.requests > 1 ? draw::ColourRole::ink : draw::ColourRole::muted});
     box.colour = node.requests > 1 ? draw::ColourRole::series_5 : draw::ColourRole::grid;

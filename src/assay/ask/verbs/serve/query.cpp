@@ -319,8 +319,7 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
     if (request.has("memory-margin"))
       return fail("--memory-margin", "--memory-share already says what the server may use", "leave one of them out",
                   Error::Kind::usage);
-    ASSAY_TRY(memory, kernel::parse_memory_share(*request.value("memory-share"), "--memory-share"));
-    query.memory = memory;
+    ASSAY_SET(query.memory, kernel::parse_memory_share(*request.value("memory-share"), "--memory-share"));
     query.memory_margin = "none";
   }
   if (const auto text = request.value("memory-margin")) {

@@ -252,8 +252,7 @@ MemoryTime memory_time(const ServeQuery& query, const serving::ServingTime& step
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
   const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
-  report::Items rows;
-  for (std::int64_t n : query.batches) {
+  return report::rows_of(query.batches, [&](std::int64_t n) {
     const auto batch = static_cast<double>(n);
     serving::ServingPoint p = serving::serving_point(query.question, point.strategy, profiles, links, batch);
     p.scale(point.step_scale, point.prefill_scale);
@@ -275,9 +274,8 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.chip_memory}};
     if (const auto cost = cost_of_million(query, p.served.tokens_per_second)) row.emplace_back("cost", *cost);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 }  // namespace assay::verbs::serve

@@ -74,8 +74,7 @@ report::Members prefill_members(const ServeQuery& query, const serving::ServingP
 }
 
 report::Items front_list(const Request& request, const ServeQuery& query, const search::ServingSearch& found) {
-  report::Items front;
-  for (const serving::ServingPoint& p : found.front) {
+  return report::rows_of(found.front, [&](const serving::ServingPoint& p) {
     const TokensPerSecond rate = p.served.tokens_per_second;
     report::Members row{{"batch", p.batch},
                         {"chips", query.cluster.chips()},
@@ -87,9 +86,8 @@ report::Items front_list(const Request& request, const ServeQuery& query, const 
                         {"limiter", serving::limiter_of(p)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
     add_plan(request, query, p, row);
-    front.emplace_back(std::move(row));
-  }
-  return front;
+    return row;
+  });
 }
 
 Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& point,
@@ -136,7 +134,7 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
   same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
   same_batch.choices.first_token.reset();
   same_batch.choices.per_token.reset();
-  if (const auto found = search::first_slice(same_batch, 1, [](const search::ServingSearch& s) { return s.fits; }))
+  if (const auto found = search::first_slice(same_batch, 1, search::ServingGoal::fits))
     out.emplace_back("smallest_slice", report::Members{{"cluster", slice_text(query, found->slice)},
                                                        {"chips", found->point.strategy.chips()},
                                                        {"strategy", strategy_text(found->point.strategy)},
@@ -207,18 +205,11 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
   ASSAY_CHECK(add_memory(query, point, speculation, out));
   out.emplace_back("bounds", bounds_section(query, point));
   out.emplace_back("critical_batch", critical_batch(Plain{}, query));
-  if (query.question.lengths) {
-    ASSAY_TRY(lengths, lengths_list(query, point));
-    out.emplace_back("lengths", std::move(lengths));
-  }
+  if (query.question.lengths) ASSAY_CHECK(report::put(out, "lengths", lengths_list(query, point)));
   add_served(query, found, point, response);
-  if (query.question.prompts == point.batch) {
-    ASSAY_TRY(batch, batch_section(query, point));
-    out.emplace_back("batch_run", std::move(batch));
-  }
+  if (query.question.prompts == point.batch) ASSAY_CHECK(report::put(out, "batch_run", batch_section(query, point)));
   if (query.rate && found.fits) {
-    ASSAY_TRY(load, load_section(query, point, response));
-    out.emplace_back("load", std::move(load));
+    ASSAY_CHECK(report::put(out, "load", load_section(query, point, response)));
   }
   if (speculation) out.emplace_back("speculation", speculation_section(query, point, *speculation));
   return {};
@@ -300,6 +291,8 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
   }
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_TRY(request, to_run(given, context));
   ASSAY_TRY(query, read_serve_query(request, context));
@@ -351,42 +344,13 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     out.emplace_back("helps", std::move(rows));
   }
   if (request.has("improve") && found.fits) {
-    ASSAY_TRY(rows, change_rows(request, query, point));
-    out.emplace_back("changes", std::move(rows));
+    ASSAY_CHECK(report::put(out, "changes", change_rows(request, query, point)));
     response.table_key = "changes";
   }
   if (request.has("emit") && response.outcome == report::Outcome::ok)
-    ASSAY_CHECK(add_launch(request, context, query, point, response));
+    ASSAY_CHECK(add_launch(request, context, query, point, speculation, response));
   response.screen = serve_screen(request, response, strategy_text(point.strategy));
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "serve",
-      "predict prefill and decode and find the best way to serve a model",
-      "MODEL is a catalogue id, a config.json, a directory, or a configuration in quotes: {\"base\": \"llama-3-8b\", "
-      "\"num_hidden_layers\": 16}. Sharding and batch are searched unless given: with "
-      "--batch for the lowest latency, with --ttft or --tpot for the lowest cost that meets them, else for the most "
-      "tokens per second. Exit code 3 if nothing fits or meets them; the answer then says what would.",
-      {{"model", "id, config.json or directory", true}},
-      serve_options(),
-      {{"assay serve llama-3-70b --on tpu-v5e:4x4 --prompt 7680 --output 512 --batch 32 --weights int8 --kv int8",
-        "one batch"},
-       {"assay serve llama-3-70b --on h100-sxm:8 --prompt 1024 --output 256 --tpot 30ms", "the cheapest point"},
-       {"assay serve llama-3-70b --on h100-sxm:8 --compare b200:4 --compare tpu-v6e:4x4 --tpot 30ms",
-        "chips per dollar"},
-       {"assay serve llama-3-70b --on h100-sxm:8 --batch 8 --draft llama-3-8b --acceptance 0.8",
-        "speculative decoding"},
-       {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
-        "requests of varying length at a given rate"}},
-      &answer,
-      true,
-      false,
-      nullptr,
-      {{"chunk", "prefill-servers", "prefill runs on separate servers or in chunks, not both"}}};
 }
 
 }  // namespace assay::verbs::serve

@@ -1,5 +1,6 @@
 // The parts of `assay serve`: the question, its points, the load, and what is shown of them.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,9 +29,16 @@ namespace assay::verbs::serve {
 
 // What `assay serve` is asked: the model, the cluster, the load, what is fixed and what is searched.
 
+/// Requests, and what caches of their prefixes hit.
+struct PrefixRequests {
+  serving::RequestTrace trace;
+  serving::PrefixTrie trie{trace};
+  serving::PrefixReuse reuse{trie};
+};
+
 /// Requests that share prefixes, and the memory that keeps them.
 struct PrefixCaching {
-  serving::RequestTrace trace;
+  std::shared_ptr<const PrefixRequests> requests;  ///< shared by the copies of a query, one a cluster that is compared
   std::optional<Bytes> memory, host;  ///< for prefixes, over all chips of a replica, and of its hosts; nothing: enough
   Bytes block;                        ///< of cache
   serving::PrefixReplay replay;       ///< with that memory
@@ -82,9 +90,6 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Clu
 
 /// Points the question to the query's own model: after every copy.
 void bind(ServeQuery& query);
-
-/// The options of the verb, in the order of its help.
-std::vector<OptionSpec> serve_options();
 
 /// "dp 2, tp 4, cache by batch"
 std::string strategy_text(const serving::ServingStrategy& strategy);
@@ -266,7 +271,8 @@ launch::Settings plan_of(const Request& request, const ServeQuery& query, const 
 
 /// The script of --emit, as the answer.
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,
-                        const serving::ServingPoint& point, report::Response& response);
+                        const serving::ServingPoint& point, const std::optional<search::Speculation>& speculation,
+                        report::Response& response);
 
 // Pictures of serving: the front, the parts of a step against the batch, cost against latency, lengths of drafts.
 

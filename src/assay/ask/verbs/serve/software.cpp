@@ -22,10 +22,9 @@ struct EngineLimits {
 
 /// The least of all engines of the catalogue.
 Result<EngineLimits> least_limits(const hardware::Catalogue& catalogue) {
-  ASSAY_TRY(all, kernel::software_of(catalogue));
+  ASSAY_TRY(engines, kernel::engines_of(catalogue));
   EngineLimits limits;
-  for (const kernel::Software& engine : all) {
-    if (engine.serve.empty()) continue;
+  for (const kernel::Software& engine : engines) {
     if (engine.defaults.step_tokens > 0.0)
       limits.step_tokens = std::min(limits.step_tokens, engine.defaults.step_tokens);
     kernel::EngineSoftware does;

@@ -19,22 +19,20 @@ Result<PointSteps> steps_of(const ServeQuery& query, const serving::ServingPoint
 }
 
 report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
-  report::Items rows;
-  for (const serving::PricedStep& step : steps) {
-    rows.emplace_back(report::Members{{"block", step.block},
-                                      {"layers", step.layers},
-                                      {"per_layer", step.count},
-                                      {"step", step.what},
-                                      {"over", training::roles_text(step.over)},
-                                      {"flops", step.flops},
-                                      {"bytes", step.bytes},
-                                      {"time", step.time},
-                                      {"time_of_all", step.layers * step.count * step.time},
-                                      {"limiter", step.over != 0               ? "network"
-                                                  : step.compute > step.memory ? "compute"
-                                                                               : "memory"}});
-  }
-  return rows;
+  return report::rows_of(steps, [&](const serving::PricedStep& step) {
+    return report::Members{{"block", step.block},
+                           {"layers", step.layers},
+                           {"per_layer", step.count},
+                           {"step", step.what},
+                           {"over", training::roles_text(step.over)},
+                           {"flops", step.flops},
+                           {"bytes", step.bytes},
+                           {"time", step.time},
+                           {"time_of_all", step.layers * step.count * step.time},
+                           {"limiter", step.over != 0               ? "network"
+                                       : step.compute > step.memory ? "compute"
+                                                                    : "memory"}};
+  });
 }
 
 /// What of a chip's memory the server may use.

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "assay/ask/draw/sharding/sharding_scene.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/shard/overlap.h"
 #include "assay/ask/verbs/shard/query.h"
 #include "assay/ask/verbs/verbs.h"
@@ -47,10 +46,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
     sizes = parsed;
   }
   Dtype dtype = Dtype::bf16;
-  if (const auto text = request.value("dtype")) {
-    ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
-    dtype = parsed;
-  }
+  if (const auto text = request.value("dtype")) ASSAY_SET(dtype, parse_dtype(*text, "--dtype"));
   // Without sizes, stand-ins that all axes divide.
   std::optional<std::int64_t> stand_in;
   if (!request.has("sizes")) stand_in = query.mesh.devices();
@@ -68,10 +64,8 @@ Result<Query> read_query(const Request& request, const Context& context) {
                             request.arguments().front().rfind('{') + 1),
                 "a resharding cannot create partial sums", "leave {U_...} out of the target");
   if (request.has("on")) {
-    ASSAY_TRY(cluster, cluster_of(request, context));
-    query.cluster = cluster;
-    ASSAY_TRY(placement, collective::Placement::make(query.mesh, *query.cluster, "--mesh"));
-    query.placement = placement;
+    ASSAY_SET(query.cluster, cluster_of(request, context));
+    ASSAY_SET(query.placement, collective::Placement::make(query.mesh, *query.cluster, "--mesh"));
     if (expression.right) {
       ASSAY_TRY(rate, hardware::peak_rate(query.cluster->chip,
                                           product_dtype(expression.left.dtype, expression.right->dtype), "--dtype"));
@@ -103,8 +97,7 @@ report::Members tensor_members(const program::Mesh& mesh, const program::Tensor&
 Bytes received(const program::Step& step) { return program::is_movement(step.op) ? step.bytes : Bytes(0); }
 
 report::Items step_rows(const Query& query, const program::Mesh& mesh, const plan::Plan& plan) {
-  report::Items rows;
-  for (const program::Step& step : plan.steps) {
+  return report::rows_of(plan.steps, [&](const program::Step& step) {
     const bool moves = program::is_collective(step.op);
     report::Members row{{"text", program::step_text(mesh, plan.tensors, step)},
                         {"kind", program::name(step)},
@@ -116,9 +109,8 @@ report::Items step_rows(const Query& query, const program::Mesh& mesh, const pla
                                                          program::local_bytes(mesh, plan.tensor(step.in[0])))
                                    .lower);
     row.emplace_back("critical", step.op != program::Op::slice);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 /// One panel a step; the mesh is the plan's.
@@ -139,12 +131,11 @@ report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpre
                             const plan::Prices& prices) {
   const plan::Plan back =
       e.right ? plan::plan_backward(mesh, e, plan, prices).plan : plan::reshard_backward(mesh, plan, prices);
-  report::Items rows;
-  for (const program::Step& step : back.steps)
-    rows.emplace_back(report::Members{{"text", program::step_text(mesh, back.tensors, step)},
-                                      {"kind", program::name(step)},
-                                      {"bytes", received(step)}});
-  return rows;
+  return report::rows_of(back.steps, [&](const program::Step& step) {
+    return report::Members{{"text", program::step_text(mesh, back.tensors, step)},
+                           {"kind", program::name(step)},
+                           {"bytes", received(step)}};
+  });
 }
 
 /// Executes the plan on virtual devices and adds what came out.
@@ -251,7 +242,7 @@ ChosenPlan cheapest_plan(const Query& query) {
   plan::PlanChoice choice = plan::plan_product(query.mesh, e, prices, most_alternatives);
   ChosenPlan chosen{query.mesh, prices, std::move(choice.best), std::move(choice.others)};
   if (query.cluster) return chosen;
-  if (plan::ThoroughPlan thorough = plan::plan_product_thoroughly(query.mesh, e);
+  if (plan::ThoroughPlan thorough = plan::plan_product_thoroughly(query.mesh, e, chosen.best);
       thorough.plan.cost < chosen.best.cost) {
     chosen.others.insert(chosen.others.begin(), std::move(chosen.best));
     chosen.best = std::move(thorough.plan);
@@ -386,6 +377,8 @@ void add_propagated(const Query& query, report::Response& response) {
   response.notes.push_back(fmt::format("the result is left open: {} is {}", chosen, why));
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   if (!query.unknown.empty() && !request.picture()) return symbolic_answer(query);
@@ -421,37 +414,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                   human(program::global_bytes(e.left)), query.mesh.devices());
   if (request.picture()) response.picture = draw::draw_sharding(query.mesh, e.left);
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {"shard",
-          "plan a sharded product or resharding",
-          "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * "
-          "B[J_Y, K] -> C[I_X, K]\"; a product without \"->\" gets the result that is cheapest. Subscripts are mesh "
-          "axes, major first; {U_X} marks partial sums. "
-          "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
-          {{"expr", "an expression in quotes", true}},
-          {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
-           {"sizes", "I=4096,...", "sizes of the dimensions; without them, only what the mesh determines"},
-           OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
-           OptionSpec{"plan", "N", "the N-th plan by cost, instead of the cheapest"}.by_default("1"),
-           {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
-           {"overlap", "", "with --on: also the product in chunks that travel while others are multiplied"},
-           on_option,
-           set_option},
-          {{"assay shard \"A[I_XY, J]\" --mesh X=8,Y=2 --sizes I=1024,J=4096 --dtype fp32", "what each device holds"},
-           {"assay shard \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\" --mesh X=4,Y=4 --sizes I=8192,J=8192,K=8192 --on "
-            "tpu-v5e:4x4",
-            "a product, planned by time"},
-           {"assay shard \"A[B_X, D_Y] * W[D, F_Y] -> C[B_X, F_Y]\" --mesh X=2,Y=4 --sizes B=1024,D=2048,F=8192 --on "
-            "tpu-v5e:2x4 --overlap",
-            "a product that gathers its operand before, or on the way"}},
-          &answer,
-          true,
-          false,
-          &screens::shard};
 }
 
 }  // namespace assay::verbs::shard

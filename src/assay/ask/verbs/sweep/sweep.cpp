@@ -26,8 +26,7 @@ using sweep::Store;
 using sweep::Summary;
 
 report::Items pick_items(const std::vector<Pick>& picks) {
-  report::Items out;
-  for (const Pick& pick : picks) {
+  return report::rows_of(picks, [&](const Pick& pick) {
     report::Members item{{"goal", pick.goal}};
     if (!pick.among.empty()) item.emplace_back("among", pick.among);
     report::Items values;
@@ -36,9 +35,8 @@ report::Items pick_items(const std::vector<Pick>& picks) {
     item.emplace_back("verb", pick.arguments.front().second);
     item.emplace_back("arguments", report::Members(pick.arguments.begin() + 1, pick.arguments.end()));
     item.emplace_back("headline", pick.headline);
-    out.emplace_back(std::move(item));
-  }
-  return out;
+    return item;
+  });
 }
 
 report::Members heat_members(const HeatTable& table) {
@@ -187,7 +185,7 @@ std::string results_directory(const Request& request) {
   return file.stem().string() + ".sweep";
 }
 
-/// Reads every row of the plan once more, in order.
+/// Adds up the stored rows of the plan, in order.
 Result<void> sum_up(const std::vector<std::string>& requests, const Store& store, Summary& summary,
                     sweep::Columns& columns) {
   for (const std::string& request : requests) {
@@ -210,6 +208,8 @@ report::Response response_of(const Summary& summary, const Plan& plan, std::size
   if (summary.failed > 0) headline += fmt::format(", {} failed", human_count(counted(summary.failed)));
   if (before > 0) headline += fmt::format(" ({} were there already)", human_count(counted(before)));
   response.headline = std::move(headline);
+  if (summary.answered == 0 && requests > 0)
+    response.outcome = summary.failed > 0 ? report::Outcome::check_failed : report::Outcome::infeasible;
   response.results = {{"requests", counted(requests)},
                       {"answered", counted(summary.answered)},
                       {"infeasible", counted(summary.infeasible)},
@@ -233,6 +233,8 @@ void note(report::Response& response, std::string text) {
   response.important.push_back(text);
   response.notes.push_back(std::move(text));
 }
+
+}  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   const std::string& file = request.arguments().front();
@@ -278,29 +280,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.screen = screen_of(summary, plan, response);
   if (request.picture()) response.picture = heat_pictures(summary);
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "sweep",
-      "many requests at once: a grid of models, clusters and options",
-      "FILE is TOML: verb, [arguments] that all requests share, [grid] with a list of values for each name, or "
-      "requests, a list of commands; [summary] says what is best. Every combination is asked on all cores. Rows are "
-      "kept as they are answered, so the same command goes on after an interrupt; under mpirun or srun all ranks "
-      "share the work. Results: CSV, JSON lines and SQLite.",
-      {{"file", "the requests, e.g. examples/sweep.toml", true}},
-      {{"results", "DIR", "where rows are kept (default: NAME.sweep in the current directory, for NAME.toml)"},
-       {"threads", "N", "requests at once (default: one on each core)"}},
-      {{"assay sweep examples/sweep.toml", "which cluster and batch train a model at the least cost"},
-       {"assay sweep examples/sweep.toml --output map.svg", "one result by two arguments, drawn"}},
-      &answer,
-      true,
-      false,
-      nullptr,
-      {},
-      true};
 }
 
 }  // namespace assay::verbs::sweep_verb

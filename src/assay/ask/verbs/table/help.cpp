@@ -34,19 +34,19 @@ std::string option_list(std::span<const OptionSpec> options) {
   return out;
 }
 
-constexpr std::string_view ui_summary = "the page in a browser, and the engine over HTTP";
-constexpr std::pair<std::string_view, std::string_view> built_in[] = {
-    {"ui", ui_summary},
-    {"json", "answer requests in JSON, one a line, from standard input"},
-    {"schema", "the JSON Schema of requests and answers, of one command or of all"},
-    {"completion", "shell completion: bash, zsh or fish"},
-    {"man", "the man page of a command, or of the program"},
-    {"version", "the version, the commit and the date of the catalogue"},
-    {"help", "help on a command"}};
-
 }  // namespace
 
-std::span<const std::pair<std::string_view, std::string_view>> built_in_words() { return built_in; }
+std::span<const std::pair<std::string_view, std::string_view>> built_in_words() {
+  static const std::pair<std::string_view, std::string_view> words[] = {
+      {"ui", ui_command().summary},
+      {"json", "answer requests in JSON, one a line, from standard input"},
+      {"schema", "the JSON Schema of requests and answers, of one command or of all"},
+      {"completion", "shell completion: bash, zsh or fish"},
+      {"man", "the man page of a command, or of the program"},
+      {"version", "the version, the commit and the date of the catalogue"},
+      {"help", "help on a command"}};
+  return words;
+}
 
 std::string option_text(const OptionSpec& option) {
   if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
@@ -76,27 +76,11 @@ std::string overview_help() {
   out += "\noptions of every command:\n" + option_list(common_options());
   out += "\nexamples:\n";
   for (const VerbSpec& verb : verbs())
-    if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
+    if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().command);
   return out + fmt::format("\nexit codes: {}\n", exit_codes);
 }
 
-const VerbSpec& ui_command() {
-  static const VerbSpec command{
-      "ui",
-      ui_summary,
-      "Prints the address of the page and serves until Ctrl-C. Only this machine can reach it unless --listen says "
-      "otherwise. Programs POST requests to /api and get the answers that `assay json` prints.",
-      {},
-      {{"port", "N", "where to listen (default 8017 or, if that is taken, any; 0 takes any)"},
-       {"listen", "ADDRESS",
-        "let other machines in, with the token of the printed address; 0.0.0.0 is every address of this machine"},
-       OptionSpec{"time-limit", "TIME", "for one answer"}.by_default("20s"),
-       OptionSpec{"memory-limit", "SIZE", "for one answer"}.by_default("4GiB"),
-       {"workers", "N", "processes that answer (default one for each core, 4 to 16)"}},
-      {},
-      nullptr};
-  return command;
-}
+const VerbSpec& ui_command() { return declared("ui"); }
 
 std::string verb_help(const VerbSpec& verb) {
   std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2} [OPTIONS]\n\n{3}\n", verb.name, verb.summary,
@@ -159,7 +143,7 @@ std::string page_of_program() {
   out += ".SH OPTIONS\nEvery command takes these.\n" + option_entries(common_options());
   out += ".SH EXAMPLES\n";
   for (const VerbSpec& verb : verbs())
-    if (!verb.examples.empty()) out += example(verb.examples.front().first, verb.examples.front().second);
+    if (!verb.examples.empty()) out += example(verb.examples.front().command, verb.examples.front().shows);
   out += fmt::format(".SH EXIT STATUS\n{}\n", roff(exit_codes));
   out += ".SH ENVIRONMENT\n" +
          entry("ASSAY_CATALOGUE", "a directory of files that overlay the catalogue, as --catalogue does") +

@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "assay/ask/launch/target.h"
-#include "assay/ask/verbs/answers/answers.h"
-#include "assay/ask/verbs/launched.h"
+#include "assay/ask/verbs/table/grammar.h"
 #include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
@@ -81,7 +80,7 @@ Members value_members(ValueType type) {
 /// properties they have, and what starts them.
 Items names_of(const VerbSpec& verb, const OptionSpec& option) {
   Items out;
-  const bool is_program = option.name == emit_option.name, is_launcher = option.name == launcher_option.name;
+  const bool is_program = option.name == "emit", is_launcher = option.name == "launcher";
   if (!is_program && !is_launcher) return out;
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   if (is_launcher) {
@@ -92,7 +91,8 @@ Items names_of(const VerbSpec& verb, const OptionSpec& option) {
   }
   if (const auto targets = launch::targets_of(catalogue, verb.name))
     for (const launch::Target& target : **targets)
-      out.emplace_back(Members{{"id", target.id}, {"name", target.name}, {"software", target.software}});
+      if (!target.reads_only)
+        out.emplace_back(Members{{"id", target.id}, {"name", target.name}, {"software", target.software}});
   return out;
 }
 
@@ -181,6 +181,11 @@ Value request_schema(const VerbSpec& verb) {
   return out;
 }
 
+Value results_schema(const VerbSpec& verb) {
+  return schema_of(fmt::format("{}{}", declared_text("answers/shared.txt"),
+                               declared_text(fmt::format("answers/{}.txt", verb.name))));
+}
+
 Value answer_schema(const VerbSpec& verb) {
   Members inputs{{"type", "object"},
                  {"description", "the request: verb, arguments and options as they were given"},
@@ -192,7 +197,7 @@ Value answer_schema(const VerbSpec& verb) {
        {"headline", with(of_type("string"), "description", "the answer in one sentence")},
        {"outcome", Members{{"enum", Items{"ok", "infeasible", "check failed"}}}},
        {"inputs", std::move(inputs)},
-       {"results", schema_of(declared_results(verb.name))},
+       {"results", results_schema(verb)},
        {"notes", Members{{"type", "array"},
                          {"items", of_type("string")},
                          {"description", "defaults taken and limits of the answer"}}},

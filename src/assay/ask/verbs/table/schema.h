@@ -1,4 +1,5 @@
-// JSON Schema (2020-12) of requests and answers. Requests come from the verb table, answers from verbs/answers/.
+// JSON Schema (2020-12) of requests and answers. Requests come from the verb table, answers from what each verb
+// declares.
 #pragma once
 #include <string_view>
 

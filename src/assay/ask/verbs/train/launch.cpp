@@ -35,16 +35,22 @@ std::string expert_axes(const lower::Parallelism& p) {
   return tensor && context ? "tp,cp" : tensor ? "tp" : context ? "cp" : "dp";
 }
 
-/// How layers are split into stages and chunks: evenly, with one fewer where the embedding or the loss is, or
-/// otherwise.
-std::string_view split_of(const model::Transformer& model, const training::Strategy& s) {
-  if (s.parallelism.pipeline == 1) return "even";
+/// Layers of each stage and chunk.
+std::vector<int> layers_of_parts(const model::Transformer& model, const training::Strategy& s) {
   const clock::StageSplit runs = training::stage_runs(model, s.parallelism.pipeline, s.schedule, s.interleave);
   std::vector<int> layers;
   for (const std::int16_t part : runs.part_of) {
     const auto& by_kind = runs.parts[static_cast<std::size_t>(part)].layers;
     layers.push_back(std::accumulate(by_kind.begin(), by_kind.end(), 0));
   }
+  return layers;
+}
+
+/// How layers are split into stages and chunks: evenly, with one fewer where the embedding or the loss is, or
+/// otherwise.
+std::string_view split_of(const model::Transformer& model, const training::Strategy& s) {
+  if (s.parallelism.pipeline == 1) return "even";
+  const std::vector<int> layers = layers_of_parts(model, s);
   const int most = *std::max_element(layers.begin(), layers.end());
   for (std::size_t i = 1; i + 1 < layers.size(); ++i)
     if (layers[i] != most) return "uneven";
@@ -71,7 +77,12 @@ void add_formats(const TrainQuery& query, launch::Settings& plan) {
   static constexpr std::string_view overlaps[] = {"none", "backward", "all"};
   plan["tensor-overlap"] = overlaps[static_cast<std::size_t>(setup.effects.overlap.tensor)];
   plan["fusion"] = query.software.fusion.empty() ? "default" : query.software.fusion;
-  plan["adapters"] = query.imported.model.adapters ? "yes" : "no";
+  const std::optional<model::Adapters>& adapters = query.imported.model.adapters;
+  plan["adapters"] = adapters ? "yes" : "no";
+  if (adapters) {
+    plan["lora"] = std::to_string(adapters->rank);
+    plan["lora-on"] = !adapters->feed_forward ? "attention" : adapters->attention ? "all" : "feed-forward";
+  }
 }
 
 /// Whether these are options that the request leaves open.
@@ -90,7 +101,7 @@ Seconds step_time(TrainSizes& sizes) { return sizes.best().shown()->cost.estimat
 
 launch::Settings plan_of(const TrainQuery& query, const training::Strategy& s) {
   const lower::Parallelism& p = s.parallelism;
-  launch::Settings plan = model_shape(query.imported.model);
+  launch::Settings plan = model_shape(query.imported.model, query.sequence);
   plan.merge(cluster_fields(query.cluster));
   const std::pair<std::string_view, std::int64_t> counts[] = {
       {"seq", query.sequence},
@@ -109,6 +120,13 @@ launch::Settings plan_of(const TrainQuery& query, const training::Strategy& s) {
   plan["model"] = query.imported.model.id;
   plan["schedule"] = p.pipeline > 1 ? clock::schedule_name(s.schedule) : std::string_view("none");
   plan["split"] = split_of(query.imported.model, s);
+  if (plan["split"] == "uneven") {
+    std::vector<std::string> parts;
+    for (const int layers : layers_of_parts(query.imported.model, s))
+      parts.emplace_back(static_cast<std::size_t>(layers), 't');
+    plan["layout"] = "E" + join(parts, "|") + "L";
+  }
+  plan["layer_places"] = *launch::layer_places(plan);
   plan["recompute"] = lower::name(s.recompute);
   plan["offload"] = training::name(s.offload);
   plan["residual"] = residual_name(p);
@@ -116,22 +134,30 @@ launch::Settings plan_of(const TrainQuery& query, const training::Strategy& s) {
                            : p.context_scheme == lower::ContextScheme::exchange ? "all-to-all"
                                                                                 : "ring";
   plan["ep-over"] = expert_axes(p);
-  plan["order"] = order_of(s);
+  // On a torus the program's compiler places the axes, unless the request says how.
+  if (!query.cluster.torus || query.choices.layout) plan["order"] = order_of(s);
   add_formats(query, plan);
   return plan;
 }
 
 Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::vector<std::string>& notes) {
-  ASSAY_TRY(target, launch::find_target(context.catalogue, "train", *request.value("emit"), "--emit"));
-  if (!target.software.empty()) ASSAY_CHECK(request.fill("software", target.software, "--emit"));
-  for (const auto& [option, value] : target.assumed) ASSAY_CHECK(request.fill(option, value, "--emit"));
+  std::optional<launch::Target> named;
+  if (const auto program = request.value("emit")) {
+    ASSAY_SET(named, launch::find_target(context.catalogue, "train", *program, "--emit"));
+    if (!named->software.empty()) ASSAY_CHECK(request.fill("software", named->software, "--emit"));
+    for (const auto& [option, value] : named->assumed) ASSAY_CHECK(request.fill(option, value, "--emit"));
+  }
   ASSAY_TRY(first, train_sizes(request, context));
   TrainSizes sizes = std::move(first);
+  const launch::Target* usual = nullptr;
+  if (!named) ASSAY_SET(usual, launch::target_of_software(context.catalogue, sizes.best().query.software.name));
+  if (!named && !usual) return sizes;
+  const launch::Target& target = named ? *named : *usual;
   for (;;) {
     const SizedTraining& best = sizes.best();
     const auto refused =
         best.fits() ? launch::refusal_of(target, plan_of(best.query, best.shown()->strategy)) : std::nullopt;
-    if (!refused) return sizes;
+    if (!refused || (!named && request.has(refused->about))) return sizes;  // what the request says is asked about
     std::optional<TrainSizes> fastest;
     std::optional<Request> asked;
     std::string change;
@@ -168,21 +194,24 @@ Result<void> add_launch(const Request& request, const Context& context, const Si
   return add_script(request, context, emission, response);
 }
 
-Result<report::Items> change_rows(const Request& request, const TrainQuery& query, const search::Candidate& plan,
-                                  bool fits) {
+Result<report::Items> change_rows(const Request& request, const hardware::Catalogue& catalogue, const TrainQuery& query,
+                                  const search::Candidate& plan, bool fits) {
   ASSAY_TRY(found,
             search::better_neighbours({query.question, query.sequence, query.cluster, query.choices}, plan, fits));
-  report::Items rows;
-  for (const search::Neighbour& one : found) {
+  ASSAY_TRY(target, launch::target_of_software(catalogue, query.software.name));
+  const auto is_refused = [&](const search::Candidate& candidate) {
+    return target && launch::refusal_of(*target, plan_of(query, candidate.strategy));
+  };
+  if (!is_refused(plan)) std::erase_if(found, [&](const search::Neighbour& one) { return is_refused(one.candidate); });
+  return report::rows_of(found, [&](const search::Neighbour& one) {
     const training::TrainingCost& cost = one.candidate.cost;
     report::Members row{{"change", one.change},
                         {"step_time", cost.estimate},
                         {"faster_by", 1.0 - cost.estimate / plan.cost.estimate},
                         {"why", why_slower(cost, plan.cost)}};
     add_plan(request, query, one.candidate, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 namespace {
@@ -194,7 +223,7 @@ constexpr std::string_view plan_fields[] = {"dp",        "fsdp",    "tp",       
 /// What asks for other plans, or for more than a plan.
 constexpr std::string_view other_questions[] = {
     "sequence-parallel", "objective", "pareto", "top",      "list", "timeline",
-    "sensitivity",       "improve",   "emit",   "launcher", "from"};
+    "sensitivity",       "improve",   "emit",   "launcher", "from", "var"};
 
 }  // namespace
 

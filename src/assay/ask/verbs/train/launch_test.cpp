@@ -70,7 +70,8 @@ training::Strategy random_strategy(std::mt19937& random, bool experts) {
   return s;
 }
 
-void expect_same(const training::Strategy& s, const search::TrainingChoices& c, const std::string& script) {
+void expect_same(const training::Strategy& s, const search::TrainingChoices& c, const launch::Settings& plan,
+                 const std::string& script) {
   const lower::Parallelism& p = s.parallelism;
   EXPECT_EQ(c.data, p.data) << script;
   EXPECT_EQ(c.fsdp, p.fsdp) << script;
@@ -93,7 +94,8 @@ void expect_same(const training::Strategy& s, const search::TrainingChoices& c, 
   }
   EXPECT_EQ(c.recompute, s.recompute) << script;
   EXPECT_EQ(c.offloads, std::vector<training::Offload>{s.offload}) << script;
-  ASSERT_TRUE(c.layout) << script;
+  ASSERT_EQ(c.layout.has_value(), plan.find("order") != plan.end()) << script;
+  if (!c.layout) return;
   EXPECT_EQ(program::mesh_text(training::whole_mesh(p, *c.layout)),
             program::mesh_text(training::whole_mesh(p, s.layout)));
 }
@@ -109,7 +111,8 @@ TEST(TrainLaunch, ThousandsOfStrategiesAreReadBackAsTheyAre) {
     std::mt19937 random(1);
     int runs = 0;
     const int cases = testing::sampled_count(500);
-    for (int i = 0; i < cases; ++i) {
+    const int most = 100 * cases;  // a program may run few of all strategies
+    for (int i = 0; i < cases || (100 * runs <= cases && i < most); ++i) {
       training::Strategy strategy = random_strategy(random, one.model == "qwen3-30b-a3b");
       if (one.target == "maxtext") strategy.layout.order = {1, 0, 2, 4, 5, 3, 6, 7};  // dp, pp, fsdp, cp, tp, ep
       const launch::Settings plan = plan_of(query, strategy);
@@ -117,7 +120,8 @@ TEST(TrainLaunch, ThousandsOfStrategiesAreReadBackAsTheyAre) {
       ++runs;
       const auto lines = launch::lines_of(*target, plan);
       ASSERT_TRUE(lines);
-      for (const launch::Line& line : *lines) EXPECT_TRUE(target->knows(line.name) || line.first) << line.name;
+      const auto accepted = launch::check_accepted(*target, plan, *lines);
+      EXPECT_TRUE(accepted) << one.target << ": " << accepted.error().what;
       const auto script = launch::write_script(*target, *lines, plan, {});
       ASSERT_TRUE(script);
       Words from{"train", one.model, "--on", one.cluster, "--from", *script};
@@ -130,7 +134,7 @@ TEST(TrainLaunch, ThousandsOfStrategiesAreReadBackAsTheyAre) {
       EXPECT_EQ(request.value("seq"), "4096");
       const auto read = read_train_query(request, {testing::catalogue()}, query.cluster);
       if (!read) continue;  // a strategy that the model does not allow
-      expect_same(strategy, read->choices, *script);
+      expect_same(strategy, read->choices, plan, *script);
       if (HasFailure()) return;
     }
     EXPECT_GT(100 * runs, cases) << one.target << " " << one.model;

@@ -16,12 +16,12 @@ namespace {
 
 struct Timed {
   program::Program program;
-  kernel::StepTimes times;
-  kernel::HostCopies copies;  ///< of a layer
+  clock::StepTimes times;
+  clock::HostCopies copies;  ///< of a layer
 };
 
 /// What one layer of the decoder's first kind copies to its host and back.
-kernel::HostCopies copies_of(const TrainQuery& query, const training::Strategy& strategy) {
+clock::HostCopies copies_of(const TrainQuery& query, const training::Strategy& strategy) {
   if (!training::moves_activations(strategy.offload)) return {};
   const training::TrainingProfile profile =
       training::make_profile(query.question.setup, training::profile_key(strategy, query.sequence));
@@ -33,8 +33,8 @@ kernel::HostCopies copies_of(const TrainQuery& query, const training::Strategy& 
 
 Result<Timed> timed_program(const TrainQuery& query, const training::Strategy& strategy) {
   Timed out{training::training_program(query.question, query.sequence, strategy), {}, copies_of(query, strategy)};
-  ASSAY_TRY(times, training::training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
-  out.times = std::move(times);
+  ASSAY_SET(out.times,
+            training::training_step_times(query.question, query.sequence, query.cluster, strategy, out.program));
   return out;
 }
 
@@ -132,7 +132,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   }
   if (forward) blocks = {*forward, *forward};
   if (backward) blocks.push_back(*backward);
-  const kernel::OverlapSchedule schedule = kernel::schedule_blocks(program, blocks, timed.times, timed.copies);
+  const clock::OverlapSchedule schedule = clock::schedule_blocks(program, blocks, timed.times, timed.copies);
   draw::Timeline timeline;
   timeline.title =
       fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
@@ -144,7 +144,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
                       {"memory", draw::memory_colour},
                       {"collective", draw::network_colour},
                       {"recomputed forward", draw::arithmetic_colour, 0.4}};
-  for (const kernel::ScheduledStep& done : schedule.steps) {
+  for (const clock::ScheduledStep& done : schedule.steps) {
     const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
     const bool is_copy = program::is_collective(step.op) && done.lane == 0;
     const int colour = done.lane > 0 ? 2 : is_copy ? 1 : step.is_recomputed ? 3 : step.flops.value() > 0.0 ? 0 : 1;
@@ -158,7 +158,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   timeline.classes.emplace_back("copy", draw::fixed_cost_colour);
   const std::size_t out = timeline.lanes.size();
   timeline.lanes.push_back({"to host"}), timeline.lanes.push_back({"from host"});
-  for (const kernel::ScheduledCopy& copy : schedule.copies)
+  for (const clock::ScheduledCopy& copy : schedule.copies)
     timeline.bars.push_back({copy.in ? out + 1 : out, copy.start, copy.end, "activations", 4});
   return timeline;
 }
@@ -204,15 +204,13 @@ report::Members program_totals(const TrainQuery& query, const training::Strategy
 
 Result<report::Items> kind_rows(const TrainQuery& query, const training::Strategy& strategy) {
   ASSAY_TRY(all, training::kind_times(query.question, query.sequence, query.cluster, strategy));
-  report::Items rows;
-  for (const training::KindTime& one : all) {
+  return report::rows_of(all, [&](const training::KindTime& one) {
     report::Members row{{"phase", one.phase}, {"kind", one.kind}, {"time", one.time}};
     const bool counts = one.kind == "products" || one.kind == "attention";
     row.emplace_back("flops", counts ? report::Value(one.flops) : report::Value());
     row.emplace_back("share_of_peak", counts ? report::Value(one.share_of_peak()) : report::Value());
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 Result<report::Items> program_rows(const TrainQuery& query, const training::Strategy& strategy) {
@@ -240,7 +238,7 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
                           {"kind", program::name(step)}};
       row.emplace_back("flops", moves ? report::Value() : report::Value(step.flops));
       row.emplace_back("bytes", step.bytes);
-      const kernel::StepTime& time = timed.times.steps[static_cast<std::size_t>(i)];
+      const clock::StepTime& time = timed.times.steps[static_cast<std::size_t>(i)];
       const bool in_pass = !step.once && (block.phase != program::Phase::update || !moves);
       const bool is_part = time.part_of >= 0;
       row.emplace_back("time", is_part ? report::Value() : report::Value(time.time));

@@ -173,6 +173,7 @@ Result<void> keep_to_software(TrainQuery& query) {
     query.notes.push_back(fmt::format("{} cannot be run by {}, the usual software on such chips: {}", conflict.option,
                                       software.text(), conflict.what));
     search::drop_rule(rules, conflict.rule);
+    query.is_open = true;
   }
   search::TrainingChoices& choices = query.choices;
   if (choices.offloads.size() > 1)
@@ -185,6 +186,7 @@ Result<void> keep_to_software(TrainQuery& query) {
 void widen(TrainQuery& query, std::string_view why) {
   query.notes.push_back(fmt::format("{}: every strategy is searched", why));
   query.choices = query.open_choices;
+  query.is_open = true;
 }
 
 Error why_nothing_runs(const TrainQuery& query) {

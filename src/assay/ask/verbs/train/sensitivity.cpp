@@ -67,9 +67,8 @@ Result<void> add_sensitivity(const Request& request, const Context& context, con
   std::optional<search::TrainingProfiles> own;
   question.profiles = size.caches ? &size.caches->profiles : &own.emplace(query.question, query.sequence);
   ASSAY_TRY(rates, search::training_sensitivities(question));
-  report::Items rows;
-  for (const search::Sensitivity& one : rates) rows.emplace_back(sensitivity_members(one));
-  out.emplace_back("sensitivity", std::move(rows));
+  out.emplace_back("sensitivity",
+                   report::rows_of(rates, [&](const search::Sensitivity& one) { return sensitivity_members(one); }));
   const auto memory = search::memory_sensitivity(question);
   if (progress.is_stopped()) return {};
   if (!memory) return tl::unexpected<Error>(memory.error());

@@ -37,51 +37,6 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
 
 }  // namespace
 
-std::vector<OptionSpec> train_software_options() {
-  OptionSpec software = software_option;
-  software.help =
-      "software whose properties to assume, and whose plans to search (`assay software` lists them; default: the usual "
-      "one on such chips); other options of this command come first. any: the best that was measured, and every plan. "
-      "fused, compiled, eager and xla mean --fusion";
-  return {
-      software,
-      OptionSpec{"fusion", "HOW",
-                 "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)", false,
-                 "fused|compiled|eager|xla"}
-          .by_default("fused"),
-      {"loss", "HOW", "the same for logits and loss (default: as --fusion)", false, "fused|compiled|eager"},
-      OptionSpec{
-          "attention-kernel", "NAME",
-          "auto (default), flash1, flash2, cudnn, or math: plain attention in fp32, one operation after the other",
-          false, "auto|flash1|flash2|cudnn|math"}
-          .by_default("auto"),
-      {"explicit-mask", "", "attention reads its mask from memory instead of skipping what is masked", false, "no"},
-      {"graphs", "", "replay kernels from captured graphs instead of launching them one by one", false, "no"},
-      {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing", false, "no"},
-      {"fused-experts", "",
-       "one kernel for expert products, gating and quantisation; captured graphs include routing (MXFP8 on Blackwell)",
-       false, "no"},
-      OptionSpec{"tensor-overlap", "HOW",
-                 "tensor-parallel collectives that overlap matrix products: all (default), backward (only with "
-                 "weight-gradient "
-                 "products) or none",
-                 false, "all|backward|none"}
-          .by_default("all"),
-      {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
-       "no"},
-      {"contiguous-context", "",
-       "context parallelism without load balance: a device's part of the sequence is one piece, and the last device "
-       "meets almost all keys",
-       false, "no"},
-      {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
-      {"padded-vocabulary", "", "the software pads the vocabulary to whole cache lines, which avoids slow kernels",
-       false, "no"},
-      {"unfused-update", "", "the optimizer runs a kernel for each of its operations instead of one for all", false,
-       "no"},
-      {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
-  };
-}
-
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   ASSAY_TRY(steps, numbers::steps_of(context.catalogue));
@@ -89,7 +44,13 @@ Result<void> read_train_software(const Request& request, const Context& context,
   if (const numbers::Family* family = steps.family(chip)) at.family = family->id;
   at.chip = chip.id;
   at.compute = name(query.compute);
-  ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::train, at, chip.vendor));
+  std::string maker = chip.vendor;
+  if (query.imported.model.adapters && query.cluster.chips() <= hardware::chips_per_host(query.cluster)) {
+    const std::string tuning = maker + " with adapters";
+    ASSAY_TRY(own, kernel::usual_software(context.catalogue, tuning));
+    if (!own.empty()) maker = tuning;
+  }
+  ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::train, at, maker));
   kernel::TrainingSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, kernel::training_software_options(), software));
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));

@@ -80,17 +80,16 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
 Result<report::Items> stage_rows(const TrainQuery& query, const training::Strategy& strategy) {
   const clock::StageSplit split = training::stage_split(query.imported.model, strategy);
   ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
-  report::Items rows;
-  for (const training::MemoryParts& m : training::stage_memory(microbatch, split, strategy))
-    rows.emplace_back(report::Members{{"stage", m.stage},
-                                      {"parameters", m.weights},
-                                      {"gradients", m.gradients},
-                                      {"optimizer", m.master + m.moments},
-                                      {"activations", m.activations},
-                                      {"logits_and_loss", m.head},
-                                      {"buffers_and_workspace", m.buffers + m.workspace},
-                                      {"total", m.total()}});
-  return rows;
+  return report::rows_of(training::stage_memory(microbatch, split, strategy), [&](const training::MemoryParts& m) {
+    return report::Members{{"stage", m.stage},
+                           {"parameters", m.weights},
+                           {"gradients", m.gradients},
+                           {"optimizer", m.master + m.moments},
+                           {"activations", m.activations},
+                           {"logits_and_loss", m.head},
+                           {"buffers_and_workspace", m.buffers + m.workspace},
+                           {"total", m.total()}};
+  });
 }
 
 report::Members breakdown_members(const training::StepParts& part) {
@@ -238,8 +237,7 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
   if (report::Members interval = memory_interval(query, cost.memory); !interval.empty())
     out.emplace_back("memory_interval", std::move(interval));
   out.emplace_back("breakdown", breakdown_members(cost.parts));
-  ASSAY_TRY(kinds, kind_rows(query, best.strategy));
-  out.emplace_back("breakdown_by_kind", std::move(kinds));
+  ASSAY_CHECK(report::put(out, "breakdown_by_kind", kind_rows(query, best.strategy)));
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
@@ -267,8 +265,7 @@ Result<void> add_requested(const Request& request, const Context& context, const
       response.files.emplace_back(*file, draw::chrome_trace_json(timeline));
   }
   if (request.has("improve")) {
-    ASSAY_TRY(rows, change_rows(request, query, best, size.fits()));
-    out.emplace_back("changes", std::move(rows));
+    ASSAY_CHECK(report::put(out, "changes", change_rows(request, context.catalogue, query, best, size.fits())));
     response.table_key = "changes";
   }
   if (size.fits() && request.has("sensitivity")) {
@@ -333,10 +330,12 @@ std::string too_large_text(const TrainQuery& query, const search::Candidate& bes
                      shortfall, nearest_fit_text(query, best.strategy));
 }
 
+}  // namespace
+
 Result<report::Response> answer(const Request& given, const Context& context) {
   Request request = given;
   std::vector<std::string> launch_notes;
-  ASSAY_TRY(sizes, request.has("emit") ? sizes_to_run(request, context, launch_notes) : train_sizes(request, context));
+  ASSAY_TRY(sizes, sizes_to_run(request, context, launch_notes));
   const TrainQuery& query = sizes.best().query;
   const search::TrainingSearch& found = sizes.best().found;
   const bool fits = sizes.best().fits();
@@ -380,44 +379,18 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   add_search_notes(request, query, best.strategy, response.notes);
   add_padding_note(query, best.strategy, response.notes);
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(cost.estimate), 100.0 * reached.mfu,
-                                    verdict_text(query, cost), strategy_text(best.strategy));
+    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}{}", human(cost.estimate),
+                                    100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy),
+                                    query.is_open ? fmt::format(", which {} cannot run", query.software.name) : "");
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
   }
-  if (!context.within || !fits) ASSAY_CHECK(add_open_space(sizes.best(), response));
+  if (request.has("improve")) ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
   response.screen = train_screen(request, response, strategy_text(best.strategy));
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  std::vector<OptionSpec> options{on_option};
-  for (const OptionSpec& option : train_options()) options.push_back(option);
-  for (const OptionSpec& option : launch_options()) options.push_back(option);
-  for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
-  return {"train",
-          "predict a training step and find the best way to run it",
-          "MODEL is a catalogue id, a config.json, a directory, or a configuration in quotes: {\"base\": "
-          "\"llama-3-8b\", \"num_hidden_layers\": 16}. Parallelism that the flags leave open is searched: "
-          "every combination is priced, and the fastest that fits in memory is shown.",
-          {{"model", "id, config.json or directory", true}},
-          options,
-          {{"assay train llama-3-70b --on tpu-v5p:16x16x16 --batch 4Mi --seq 4096", "the best strategy"},
-           {"assay train llama-3-70b --on h100-sxm:1024 --batch 1024seq --seq 8192 --tp 8 --pp 4 --tokens 15T",
-            "time, cost and energy of a run"},
-           {"assay train llama-3-8b --on tpu-v5e:4x4 --batch 64seq --seq 2048 --tp 4 --list", "the program"},
-           {"assay train llama-3-8b --on h100-sxm:8..64 --batch 256seq --seq 8192 --tokens 1T --pareto",
-            "time against cost over sizes"}},
-          &answer,
-          true,
-          false,
-          nullptr,
-          {{"expert-load", "capacity", "--expert-load describes experts that drop no tokens"}}};
 }
 
 }  // namespace assay::verbs::train

@@ -33,6 +33,7 @@ struct TrainQuery {
   training::TrainingQuestion question;   ///< its setup points at `imported`; see bind()
   search::TrainingChoices choices;       ///< that keep to the software
   search::TrainingChoices open_choices;  ///< the same of the open space
+  bool is_open = false;                  ///< the plan may be one that the software cannot run
   MemoryMargin margin;
   std::int64_t sequence = 0;
   double batch_tokens = 0;
@@ -54,13 +55,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
 /// The choices of a strategy that a request fixes.
 Result<void> read_choices(const Request& request, const AssumedSoftware& software, search::TrainingChoices& choices);
 
-/// The options of a strategy and of number formats, for the verb table.
-std::vector<OptionSpec> train_options();
-
 // Training software, and how far whole steps are from their estimate.
-
-/// The options of software, for the verb table.
-std::vector<OptionSpec> train_software_options();
 
 /// Calibrated kernels, collectives and steps, for the requested software or good software.
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query);
@@ -71,18 +66,6 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
 
 // The memory of a training plan: the margin it must keep, the verdict on it, and how far measured peaks are from their
 // estimate.
-
-/// The option of the margin, for the verb table.
-inline constexpr OptionSpec memory_margin_option{
-    "memory-margin",
-    "interval|N%|none",
-    "memory of each chip that plans leave free: interval (default) for measured peaks at the upper end of the memory "
-    "interval, a share of the chip's memory (10%), or none. Without a plan that keeps it, one without it is shown",
-    false,
-    "",
-    "",
-    "",
-    "interval"};
 
 /// Reads --memory-margin; the calibrated steps are known by then.
 Result<void> read_memory_margin(const Request& request, TrainQuery& query);
@@ -216,8 +199,9 @@ void add_plan(const Request& request, const TrainQuery& query, const search::Can
 /// A strategy and its question as fields of a plan: options of the request, and what else programs ask for.
 launch::Settings plan_of(const TrainQuery& query, const training::Strategy& strategy);
 
-/// The search for a plan that the target of --emit can run. Where the best plan is of a kind that it cannot run, the
-/// search is repeated with the nearest that it can; the request gets these options, and notes say so.
+/// The search for a plan that the target of --emit, else of the assumed software, can run. Where the best plan is of a
+/// kind that it cannot run, the search is repeated with the nearest that it can; the request gets these options, and
+/// notes say so.
 Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::vector<std::string>& notes);
 
 /// The script of --emit, as the answer; `notes` are those of sizes_to_run(). An error where what it says would not be
@@ -225,9 +209,10 @@ Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::v
 Result<void> add_launch(const Request& request, const Context& context, const SizedTraining& size,
                         const std::vector<std::string>& notes, report::Response& response);
 
-/// Rows of plans that differ in one choice and are faster, or fit where this one does not.
-Result<report::Items> change_rows(const Request& request, const TrainQuery& query, const search::Candidate& plan,
-                                  bool fits);
+/// Rows of plans that differ in one choice and are faster, or fit where this one does not; where the software can run
+/// this plan, those that it can run, too.
+Result<report::Items> change_rows(const Request& request, const hardware::Catalogue& catalogue, const TrainQuery& query,
+                                  const search::Candidate& plan, bool fits);
 
 // The limits of a training step as rows and members of an answer.
 

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "assay/ask/draw/chart/chart.h"
-#include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/validate/validate.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -301,8 +300,7 @@ void add_request(const validate::ValidationCase& one, report::Members& row) {
 }
 
 report::Items case_rows(const std::vector<validate::ValidationCase>& cases) {
-  report::Items rows;
-  for (const validate::ValidationCase& one : cases) {
+  return report::rows_of(cases, [&](const validate::ValidationCase& one) {
     report::Members row{{"id", one.id},
                         {"group", one.group},
                         {"what", one.what},
@@ -313,9 +311,8 @@ report::Items case_rows(const std::vector<validate::ValidationCase>& cases) {
                         {"predicted_by_default", one.predicted_by_default},
                         {"error_by_default", one.error_by_default()}};
     add_request(one, row);
-    rows.emplace_back(std::move(row));
-  }
-  return rows;
+    return row;
+  });
 }
 
 /// The most frequent reason first.
@@ -343,6 +340,8 @@ report::Response answer_requests(const Collected& all) {
   response.table_key = "requests";
   return response;
 }
+
+}  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit"))
@@ -388,55 +387,6 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (!request.has("data") && request.arguments().empty())
     response.notes.emplace_back("sets that do not ship with the project need --data DIR");
   return response;
-}
-
-}  // namespace
-
-VerbSpec verb() {
-  return {
-      "validate",
-      "compare estimates with measurements",
-      "SET holds kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, h200-odd, h200-heads, and "
-      "with --data kernels "
-      "and "
-      "collectives), whole training steps (h200-train and training for time, h200-train-memory and training-memory "
-      "for peak memory), or inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
-      "inference-ttft, "
-      "inference-throughput). "
-      "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
-      "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
-      "share inside the estimate's interval. Each row is a request: it is predicted as it was measured (--measured, or "
-      "the "
-      "software that it names); default_mape and default_bias are the errors of what the same requests "
-      "say by default.",
-      {{"set", "a set (default: all kernel sets that can be read)", false}},
-      {{"data", "DIR", "directory of the data sets that do not ship with the project"},
-       {"group", "TEXT", "only groups with this in their name"},
-       OptionSpec{"by", "WHAT",
-                  "summarise errors by group (default), source, hardware, model family or regime; csv then holds the "
-                  "summaries instead of the rows"}
-           .by_default("group"),
-       OptionSpec{"leave-out", "WHAT",
-                  "leave the row's whole source or all rows of its chip out of the fit that predicts it (training, "
-                  "inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)",
-                  false, "source|hardware"},
-       {"without-each", "",
-        "the error of a set without the effect of each fitted number, all others as they are (of rows that fits use)"},
-       {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
-       {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
-       {"unanswered", "", "also list the rows that cannot be predicted, and why"},
-       {"fit", "DIR",
-        "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR; with "
-        "--leave-out, the intervals of chips or software without a row"}},
-      {{"assay validate", "kernels that we measured on an H200"},
-       {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
-       {"assay validate h200-products --requests", "the requests that predict a set"},
-       {"assay validate training --group H100", "published training steps on one kind of chip"},
-       {"assay validate training", "published training steps against the estimate of a step"}},
-      &answer,
-      true,
-      false,
-      &screens::validate};
 }
 
 }  // namespace assay::verbs::validate_verb

@@ -214,6 +214,14 @@ Result<SoftwareList> software_named(const hardware::Catalogue& catalogue, std::s
   return software_where(catalogue, [&](const std::string& path, std::string_view) { return path == file; });
 }
 
+Result<SoftwareList> engines_of(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(some, software_where(catalogue, [](const std::string&, std::string_view text) {
+              return text.find("serve") != std::string_view::npos;
+            }));
+  std::erase_if(some, [](const Software& one) { return one.serve.empty(); });
+  return some;
+}
+
 Result<SoftwareList> usual_software(const hardware::Catalogue& catalogue, std::string_view maker) {
   // Few files name chips at all: the others are not worth parsing.
   ASSAY_TRY(some, software_where(catalogue, [](const std::string&, std::string_view text) {

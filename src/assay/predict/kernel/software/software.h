@@ -92,8 +92,10 @@ using SoftwareList = std::vector<Software>;
 Result<Software> read_software(std::string_view document, std::string_view file);
 /// The software of the catalogue in order of id.
 Result<SoftwareList> software_of(const hardware::Catalogue& catalogue);
-/// The same with only the files that a request needs: of this id, or of the usual software on chips of this maker.
+/// The software that a request needs, without reading the other files: of this id, of all that serves, or of the usual
+/// software on chips of this maker.
 Result<SoftwareList> software_named(const hardware::Catalogue& catalogue, std::string_view id);
+Result<SoftwareList> engines_of(const hardware::Catalogue& catalogue);
 Result<SoftwareList> usual_software(const hardware::Catalogue& catalogue, std::string_view maker);
 
 /// One version of a software.

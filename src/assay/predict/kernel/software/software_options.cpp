@@ -56,7 +56,7 @@ constexpr SoftwareOption plan_rules[] = {
     {"zero-with-stages", "0|1|2|3"},
     {"zero-with-fsdp", "0|1|2|3"},
     {"context", "none|ring|all-to-all"},
-    {"experts", "none|data|tensor|context|whole-tensor|whole-context"},
+    {"experts", "none|data|tensor|context|whole-tensor|whole-context|sharded"},
     {"recompute", "none|element-wise|selective|feed-forward|operators|products|projections|full"},
     {"offload", "none|optimizer|activations|both"},
     {"order", ""}};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace assay::kernel {
 namespace {
 
@@ -193,6 +195,10 @@ TEST(Software, EveryFileOfTheCatalogueLoads) {
   const auto all = software_of(hardware::Catalogue::builtin());
   ASSERT_TRUE(all) << all.error().where << ": " << all.error().what;
   EXPECT_GT(all->size(), 20u);
+  const auto engines = engines_of(hardware::Catalogue::builtin());
+  ASSERT_TRUE(engines);
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(engines->size()),
+            std::count_if(all->begin(), all->end(), [](const Software& one) { return !one.serve.empty(); }));
 }
 
 }  // namespace

@@ -6,10 +6,14 @@
 #include <array>
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <numeric>
 #include <string>
 
+#include "assay/base/parallel.h"
 #include "assay/predict/search/divisors.h"
+#include "assay/predict/serving/bounds.h"
+#include "assay/predict/serving/step_prices.h"
 
 namespace assay::search {
 namespace {
@@ -33,18 +37,30 @@ Limits limits_of(const model::Transformer& model) {
 class ServingSearcher {
  public:
   ServingSearcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                  const ServingChoices& choices)
-      : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
+                  const ServingChoices& choices, ServingGoal goal)
+      : question_(question),
+        cluster_(cluster),
+        choices_(choices),
+        goal_(goal),
+        limits_(limits_of(*question.setup.model)),
+        linker_(cluster, question.setup.collectives ? &*question.setup.collectives : nullptr,
+                training::routing_of(*question.setup.model, question.setup.dispatch)) {}
 
   Result<ServingSearch> run() {
     // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
-    all_weights_ = question_.weight_scale *
-                   serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weights;
+    const serving::ServingProfile one =
+        serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1);
+    all_weights_ = question_.weight_scale * one.weights;
+    if (goal_ >= ServingGoal::meets) floors_.emplace(question_, one);
     serving::ServingMemoryOf<Plain> runtime;
     serving::add_runtime(Plain{}, question_.setup.effects.memory, {question_.capacity}, runtime);
     left_ = question_.capacity - runtime.runtime();
     bool any = enumerate(true);
-    if (any && !found_.fits) any = enumerate(false);
+    price_all();
+    if (any && !found_.fits && goal_ == ServingGoal::best) {
+      enumerate(false);
+      price_all();
+    }
     if (!any)
       return fail("strategy",
                   fmt::format("{} does not multiply to {}", given_text(),
@@ -70,7 +86,7 @@ class ServingSearcher {
     return text;
   }
 
-  /// Prices all strategies, or those whose weights may fit and then those that cannot; whether there are any.
+  /// Lists the shardings whose weights may fit, or those whose cannot; whether there are any of either.
   bool enumerate(bool may_fit) {
     const std::int64_t chips = cluster_.chips();
     bool any = false;
@@ -118,10 +134,112 @@ class ServingSearcher {
         if (strategy.second > 1 && strategy.expert > 1) continue;
         any = true;
         const auto ways = static_cast<double>(strategy.tensor * strategy.second * strategy.pipeline * part);
-        if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
+        if ((all_weights_ / ways <= left_) == may_fit) shardings_.push_back(strategy);
       }
     }
     return any;
+  }
+
+  /// Prices the listed shardings; if the fastest one is searched, those with the lowest floors first.
+  void price_all() {
+    std::vector<std::size_t> order(shardings_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (goal_ >= ServingGoal::first_token) {
+      std::vector<Seconds> floors;
+      for (const serving::ServingStrategy& sharding : shardings_) floors.push_back(floor_of(sharding));
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return floors[a] < floors[b]; });
+    }
+    // Fewer are not worth starting threads and trying batches that earlier ones would have ruled out.
+    constexpr std::size_t many = 96;
+    const std::size_t cores = OneOfMany::here() || goal_ != ServingGoal::best ? 1 : core_count();
+    if (cores > 1 && shardings_.size() >= many) {
+      price_on(cores);
+      order.clear();
+    }
+    for (const std::size_t i : order) {
+      if (enough()) break;
+      if (goal_ >= ServingGoal::meets && hopeless(shardings_[i])) continue;
+      place_ = i;
+      vary(shardings_[i]);
+    }
+    shardings_.clear();
+  }
+
+  /// What a core found in a sharding before its turn: all points that the search may ask for then.
+  struct Ahead {
+    struct Placement {
+      serving::ServingStrategy strategy;
+      double unit = 1;
+      std::vector<serving::ServingPoint> points;
+    };
+    std::vector<Placement> placed;
+    ServingSearch found;  ///< its counts, and most prompts per second
+  };
+
+  /// Prices a sharding for a search that knows so much: as only its usual batches raise what a batch between them has
+  /// to beat, none is left out that the search tries.
+  Ahead price_ahead(const serving::ServingStrategy& sharding, TokensPerSecond most_tokens,
+                    const std::optional<serving::ServingPoint>& best) {
+    Ahead out;
+    ahead_ = &out;
+    most_tokens_ = most_tokens;
+    found_ = {};
+    found_.best = best;
+    vary(sharding);
+    out.found = std::move(found_);
+    return out;
+  }
+
+  /// Takes what was priced ahead, as if it were priced now.
+  void take_ahead(const Ahead& ahead) {
+    found_.strategies += ahead.found.strategies;
+    found_.placements += ahead.found.placements;
+    found_.dropped += ahead.found.dropped;
+    if (const auto& most = ahead.found.most_prompts;
+        most && (!found_.most_prompts || most->prompts_per_second() > found_.most_prompts->prompts_per_second()))
+      found_.most_prompts = most;
+    for (const auto& [strategy, unit, points] : ahead.placed)
+      batches(strategy, unit, [&, &known = points](double batch) {
+        const auto point = std::find_if(known.begin(), known.end(), [&](const auto& p) { return p.batch == batch; });
+        if (point == known.end()) throw InternalError("a batch was not priced ahead");
+        return *point;
+      });
+  }
+
+  /// Prices the listed shardings on several cores, and takes them in their order: the answer does not depend on them.
+  void price_on(std::size_t cores) {
+    constexpr std::size_t at_once = 16;  // of a core: later ones know what earlier ones found, and try less
+    std::vector<std::unique_ptr<ServingSearcher>> others;
+    for (std::size_t c = 0; c < cores; ++c)
+      others.push_back(std::make_unique<ServingSearcher>(question_, cluster_, choices_, goal_));
+    for (std::size_t first = 0; first < shardings_.size(); first += at_once * cores) {
+      std::vector<Ahead> ahead(std::min(at_once * cores, shardings_.size() - first));
+      parallel_for(cores, 1, [&](std::size_t c) {
+        for (std::size_t i = c; i < ahead.size(); i += cores)
+          ahead[i] = others[c]->price_ahead(shardings_[first + i], most_tokens_, found_.best);
+      });
+      for (std::size_t i = 0; i < ahead.size(); ++i) {
+        place_ = first + i;
+        take_ahead(ahead[i]);
+      }
+    }
+  }
+
+  bool enough() const {
+    return (goal_ == ServingGoal::fits && found_.fits) || (goal_ == ServingGoal::meets && found_.best);
+  }
+  Seconds floor_of(const serving::ServingStrategy& strategy) const {
+    return goal_ == ServingGoal::first_token ? floors_->first_token(strategy) : floors_->next_token(strategy);
+  }
+  /// Whether the floors of a strategy are above the limits, or above the fastest one so far.
+  bool hopeless(const serving::ServingStrategy& strategy) const {
+    if (goal_ == ServingGoal::meets)
+      return floors_->first_token(strategy) > choices_.first_token.value_or(no_limit) ||
+             floors_->next_token(strategy) > choices_.per_token.value_or(no_limit);
+    const auto& prompt = found_.fastest_prompt;
+    const auto& token = found_.fastest_token;
+    if (goal_ == ServingGoal::first_token) return prompt && floor_of(strategy) > prompt->prefill.estimate;
+    return token && floor_of(strategy) > token->served.per_token;
   }
 
   /// An order of the mesh axes, with the links that it gives them.
@@ -130,12 +248,11 @@ class ServingSearcher {
     training::StageLinks links;
   };
 
-  std::vector<Placed> placements(serving::ServingStrategy strategy) {
+  std::vector<Placed> placements(const serving::ServingStrategy& strategy) {
     std::vector<Placed> out;
     for (const collective::AxisLayout& layout :
          collective::axis_layouts(training::whole_mesh_sizes(strategy.parallelism()), cluster_)) {
-      strategy.layout = layout;
-      if (auto links = serving::serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
+      if (auto links = linker_.links(strategy.parallelism(), layout)) out.push_back({layout, *links});
     }
     return out;
   }
@@ -192,6 +309,7 @@ class ServingSearcher {
              std::deque<serving::PrefillOption>& prompts) {
     serving::ServingProfiles profiles;
     profiles.decode = serving::make_serving_profile(question_.setup, strategy, 1, serving::decode_keys(question_));
+    serving::remember_prices(question_.setup, tables_, profiles.decode);
     std::vector<const serving::PrefillOption*> options;
     Used used{};
     mark(profiles.decode, used);
@@ -205,6 +323,7 @@ class ServingSearcher {
         way.scheme = scheme;
         prompts.push_back({scheme, serving::make_prompt_profile(question_.setup, way, serving::fresh_prompt(question_),
                                                                 question_.prompt)});
+        serving::remember_prices(question_.setup, tables_, prompts.back().profile);
         options.push_back(&prompts.back());
       }
       mark(options.back()->profile, used);
@@ -221,9 +340,16 @@ class ServingSearcher {
       found_.dropped += dropped;
       if (dropped) continue;
       strategy.layout = placed[i].layout;
-      for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      if (goal_ == ServingGoal::best)
+        for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
       serving::choose_prefill(question_, strategy, placed[i].links, options, profiles);
-      batches(strategy, profiles, placed[i].links);
+      if (!profiles.joined.prices) serving::remember_prices(question_.setup, tables_, profiles.joined);
+      if (ahead_) ahead_->placed.push_back({strategy, profiles.decode.unit, {}});
+      batches(strategy, profiles.decode.unit, [&](double batch) {
+        serving::ServingPoint point = serving::serving_point(question_, strategy, profiles, placed[i].links, batch);
+        if (ahead_) ahead_->placed.back().points.push_back(point);
+        return point;
+      });
     }
   }
 
@@ -248,20 +374,20 @@ class ServingSearcher {
     }
   }
 
-  void batches(const serving::ServingStrategy& strategy, const serving::ServingProfiles& profiles,
-               const training::StageLinks& links) {
-    const double unit = profiles.decode.unit;
-    if (choices_.batch) {
-      ++found_.points;
-      take(serving::serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
-      return;
-    }
+  /// Tries batches of a placement in steps of `unit`; `point_at` prices one.
+  template <class F>
+  void batches(const serving::ServingStrategy& strategy, double unit, const F& point_at) {
     const auto at = [&](double units) {
       ++found_.points;
-      return serving::serving_point(question_, strategy, profiles, links, units * unit);
+      return point_at(units * unit);
     };
+    if (choices_.batch) {
+      ++found_.points;
+      take(point_at(static_cast<double>(*choices_.batch)));
+      return;
+    }
     const serving::ServingPoint first = at(1.0);
-    if (take(first); first.memory.total() > question_.capacity) return;
+    if (take(first); first.memory.total() > question_.capacity || goal_ != ServingGoal::best) return;
     // Tries batches from one unit up to what fits: powers of two, the points between them, and the last one.
     std::vector<Tried> tried{tried_at(1.0, first)};
     const double allowed = choices_.most_batch ? static_cast<double>(*choices_.most_batch) : HUGE_VAL;
@@ -283,7 +409,7 @@ class ServingSearcher {
     };
     refine(tried, no_limit, most_tokens_, tokens_of_step, [&](double units) {
       const serving::ServingPoint point = at(units);
-      if (point.served.tokens_per_second > most_tokens_) take(point);
+      if (!ahead_ && point.served.tokens_per_second > most_tokens_) take(point);
       return tried_at(units, point);
     });
     if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
@@ -291,7 +417,7 @@ class ServingSearcher {
     TokensPerSecond best = found_.best ? found_.best->served.tokens_per_second : TokensPerSecond();
     const auto wanted = [&](double units) {
       const serving::ServingPoint point = at(units);
-      take_best(point);
+      if (!ahead_) take_best(point);
       if (found_.best) best = found_.best->served.tokens_per_second;
       return tried_at(units, point);
     };
@@ -366,14 +492,28 @@ class ServingSearcher {
     }
     if (!found_.fits) found_.closest.reset();
     found_.fits = true;
-    if (!found_.fastest_token || point.served.per_token < found_.fastest_token->served.per_token)
-      found_.fastest_token = point;
-    if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
-      found_.fastest_prompt = point;
+    if (ahead_) {
+      most_tokens_ = std::max(most_tokens_, point.served.tokens_per_second);
+      return take_best(point);
+    }
+    keep_fastest(point, point.served.per_token, found_.fastest_token, fastest_token_);
+    keep_fastest(point, point.prefill.estimate, found_.fastest_prompt, fastest_prompt_);
     most_tokens_ = std::max(most_tokens_, point.served.tokens_per_second);
     found_.front.push_back(point);
     if (found_.front.size() > 4096) thin_front();
     take_best(point);
+  }
+
+  /// The fastest point so far, the first in the order of shardings among equals.
+  struct Fastest {
+    Seconds time{HUGE_VAL};
+    std::size_t place = 0;
+  };
+  void keep_fastest(const serving::ServingPoint& point, Seconds time, std::optional<serving::ServingPoint>& kept,
+                    Fastest& fastest) const {
+    if (!(time < fastest.time || (time == fastest.time && place_ < fastest.place))) return;
+    fastest = {time, place_};
+    kept = point;
   }
 
   void take_best(const serving::ServingPoint& point) {
@@ -414,9 +554,17 @@ class ServingSearcher {
   const serving::ServingQuestion& question_;
   const hardware::Cluster& cluster_;
   const ServingChoices& choices_;
+  ServingGoal goal_;
   Limits limits_;
+  training::StageLinker linker_;
+  kernel::TileTables tables_;
   Bytes all_weights_;
-  Bytes left_;                   ///< memory of a chip that its driver leaves free
+  Bytes left_;                                    ///< memory of a chip that its driver leaves free
+  std::optional<serving::LatencyFloors> floors_;  ///< where the goal needs them
+  std::vector<serving::ServingStrategy> shardings_;
+  std::size_t place_ = 0;  ///< of the sharding that is priced
+  Fastest fastest_token_, fastest_prompt_;
+  Ahead* ahead_ = nullptr;       ///< set where another search takes the points later
   TokensPerSecond most_tokens_;  ///< most tokens per second of all points that fit
   ServingSearch found_;
 };
@@ -424,13 +572,13 @@ class ServingSearcher {
 }  // namespace
 
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                     const ServingChoices& choices) {
-  ASSAY_TRY(found, ServingSearcher(question, cluster, choices).run());
+                                     const ServingChoices& choices, ServingGoal goal) {
+  ASSAY_TRY(found, ServingSearcher(question, cluster, choices, goal).run());
   if (found.fits || (question.chip_memory <= question.capacity && question.cache_share == 1.0)) return found;
   serving::ServingQuestion whole = question;
   whole.capacity = std::max(question.capacity, question.chip_memory);
   whole.cache_share = 1.0;
-  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices).run());
+  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices, goal).run());
   return tight.fits ? std::move(tight) : std::move(found);
 }
 

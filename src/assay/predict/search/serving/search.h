@@ -41,11 +41,21 @@ struct ServingSearch {
   std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, within the limit
 };
 
+/// What a search is asked. All but the best leave out batches beyond the smallest of each strategy, and strategies
+/// whose floors say enough: a fraction of the time.
+enum class ServingGoal : std::uint8_t {
+  best,         ///< everything
+  fits,         ///< whether anything fits
+  meets,        ///< whether anything meets the limits
+  first_token,  ///< the least time to the first token
+  next_token    ///< the least time per token
+};
+
 /// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
 /// experts; caches by heads, batch and sequence, and by heads and one of the others; every order of the mesh axes.
 /// Weights that are split in two directions stay in place for decode steps; for prompts they stay in place or are
 /// gathered. If nothing fits into the capacity, all of the chip's memory may be used.
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                     const ServingChoices& choices);
+                                     const ServingChoices& choices, ServingGoal goal = ServingGoal::best);
 
 }  // namespace assay::search

@@ -8,6 +8,8 @@
 #include <random>
 #include <string>
 
+#include "assay/base/one_of_many.h"
+#include "assay/predict/serving/bounds.h"
 #include "assay/testing/sampling.h"
 #include "assay/testing/serving_case.h"
 
@@ -93,6 +95,77 @@ TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterOnATorus) {
 }
 TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
   expect_nothing_better(testing::ServingCase("qwen3-30b-a3b", "h100-sxm:4"), 64);
+}
+
+// Every sharding by itself, priced at all batches: the floors are below, and the lesser goals find the same.
+TEST(ServingSearch, FloorsAreNeverBeatenAndLesserGoalsFindTheSame) {
+  for (const auto& [id, where] : {std::pair{"llama-3-8b", "h100-sxm:8"},
+                                  {"qwen3-30b-a3b", "h200-sxm:4"},
+                                  {"deepseek-v2-lite", "b200:4"},
+                                  {"gemma-2-9b", "tpu-v5e:2x4"}}) {
+    const testing::MeasuredServingCase c(id, where);
+    const std::int64_t chips = c.cluster.chips();
+    const auto of = [&](const ServingChoices& choices, ServingGoal goal) {
+      return *search_serving(c.question, c.cluster, choices, goal);
+    };
+    const serving::LatencyFloors floors(
+        c.question, serving::make_serving_profile(c.question.setup, serving::ServingStrategy{}, 1, 1));
+    for (std::int64_t tensor = 1; tensor <= chips; tensor *= 2)
+      for (std::int64_t second = 1; tensor * second <= chips; second *= 2)
+        for (std::int64_t pipeline = 1; tensor * second * pipeline <= chips; pipeline *= 2) {
+          ServingChoices choices;
+          choices.tensor = tensor, choices.second = second, choices.pipeline = pipeline;
+          const auto found = search_serving(c.question, c.cluster, choices);
+          if (!found || !found->fits) continue;
+          const serving::ServingStrategy& s = found->fastest_token->strategy;
+          EXPECT_GE(found->fastest_token->served.per_token, floors.next_token(s))
+              << id << " " << tensor << " " << second;
+          EXPECT_GE(found->fastest_prompt->prefill.estimate, floors.first_token(s))
+              << id << " " << tensor << " " << second;
+        }
+    const ServingSearch all = of({}, ServingGoal::best);
+    const Seconds prompt = all.fastest_prompt->prefill.estimate, token = all.fastest_token->served.per_token;
+    const auto first = of({}, ServingGoal::first_token).fastest_prompt;
+    const auto next = of({}, ServingGoal::next_token).fastest_token;
+    EXPECT_EQ(first->prefill.estimate, prompt);
+    EXPECT_TRUE(first->strategy == all.fastest_prompt->strategy);
+    EXPECT_EQ(next->served.per_token, token);
+    EXPECT_TRUE(next->strategy == all.fastest_token->strategy);
+    EXPECT_TRUE(of({}, ServingGoal::fits).fits);
+    for (double part : {0.5, 0.999, 1.0, 1.1, 2.0})
+      for (const bool both : {false, true}) {
+        ServingChoices limits;
+        limits.per_token = part * token;
+        if (both) limits.first_token = 1.5 * prompt;
+        EXPECT_EQ(of(limits, ServingGoal::meets).best.has_value(), of(limits, ServingGoal::best).best.has_value())
+            << id << " " << part;
+      }
+  }
+}
+
+TEST(ServingSearch, TheAnswerDoesNotDependOnTheCores) {
+  const testing::MeasuredServingCase c("qwen3-30b-a3b", "h200-sxm:64");
+  for (const std::optional<Seconds> limit : {std::optional<Seconds>(), std::optional(12_ms)}) {
+    ServingChoices choices;
+    choices.per_token = limit;
+    const ServingSearch all = c.search(choices);
+    const OneOfMany alone;
+    const ServingSearch one = c.search(choices);
+    EXPECT_GT(one.strategies, 100);
+    EXPECT_EQ(all.strategies, one.strategies);
+    EXPECT_EQ(all.placements, one.placements);
+    EXPECT_EQ(all.dropped, one.dropped);
+    EXPECT_EQ(all.points, one.points);
+    ASSERT_TRUE(all.best && one.best && all.most_prompts && one.most_prompts);
+    EXPECT_TRUE(all.best->strategy == one.best->strategy && all.best->batch == one.best->batch);
+    EXPECT_EQ(all.best->served.tokens_per_second, one.best->served.tokens_per_second);
+    EXPECT_EQ(all.most_prompts->prompts_per_second(), one.most_prompts->prompts_per_second());
+    ASSERT_EQ(all.front.size(), one.front.size());
+    for (std::size_t i = 0; i < all.front.size(); ++i) {
+      EXPECT_TRUE(all.front[i].strategy == one.front[i].strategy && all.front[i].batch == one.front[i].batch) << i;
+      EXPECT_EQ(all.front[i].served.per_token, one.front[i].served.per_token) << i;
+    }
+  }
 }
 
 // 2D weights and gathered ones store the same bytes; a long prompt of many tokens is better gathered than summed up.

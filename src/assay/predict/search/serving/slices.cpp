@@ -18,30 +18,30 @@ ServingChoices any_sharding(ServingChoices choices) {
   return choices;
 }
 
-/// Calls `look` with the search of every slice, from `fewest` chips on, until it says that this is enough.
+/// Calls `look` with the search for a goal on every slice, from `fewest` chips on, until it says that this is enough.
 template <class F>
-void each_slice(const SliceQuestion& of, std::int64_t fewest, const ServingChoices& choices, F look) {
+void each_slice(const SliceQuestion& of, std::int64_t fewest, const ServingChoices& choices, ServingGoal goal, F look) {
   for (const SliceSize& slice : slice_sizes(of.chip)) {
     if (slice.chips < fewest || slice.chips > most_slice_chips) continue;
     const auto cluster = of.cluster_of(slice);
     if (!cluster) continue;
-    const auto found = search_serving(of.question, *cluster, choices);
-    if (found && look(slice, *found)) return;
+    const auto found = search_serving(of.question, *cluster, choices, goal);
+    if (found && look(slice, *cluster, *found)) return;
   }
 }
 
-bool has_best(const ServingSearch& found) { return found.best.has_value(); }
-
 }  // namespace
 
-std::optional<SliceFound> first_slice(const SliceQuestion& of, std::int64_t fewest,
-                                      bool (*wanted)(const ServingSearch&)) {
+std::optional<SliceFound> first_slice(const SliceQuestion& of, std::int64_t fewest, ServingGoal goal) {
   std::optional<SliceFound> out;
-  each_slice(of, fewest, any_sharding(of.choices), [&](const SliceSize& slice, const ServingSearch& found) {
-    if (!wanted(found)) return false;
-    out = SliceFound{slice, found.best ? *found.best : *found.closest};
-    return true;
-  });
+  const ServingChoices choices = any_sharding(of.choices);
+  each_slice(of, fewest, choices, goal,
+             [&](const SliceSize& slice, const hardware::Cluster& cluster, const ServingSearch& some) {
+               if (goal == ServingGoal::fits ? !some.fits : !some.best) return false;
+               const auto found = search_serving(of.question, cluster, choices);
+               out = SliceFound{slice, found->best ? *found->best : *found->closest};
+               return true;
+             });
   return out;
 }
 
@@ -53,11 +53,12 @@ std::optional<SliceFound> fastest_slice(const SliceQuestion& of, bool first_toke
   const auto seconds = [&](const serving::ServingPoint& p) {
     return first_token ? p.prefill.estimate : p.decode.estimate;
   };
-  each_slice(of, 1, choices, [&](const SliceSize& slice, const ServingSearch& found) {
-    const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
-    if (point && (!out || seconds(*point) < seconds(out->point))) out = SliceFound{slice, *point};
-    return false;
-  });
+  each_slice(of, 1, choices, first_token ? ServingGoal::first_token : ServingGoal::next_token,
+             [&](const SliceSize& slice, const hardware::Cluster&, const ServingSearch& found) {
+               const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
+               if (point && (!out || seconds(*point) < seconds(out->point))) out = SliceFound{slice, *point};
+               return false;
+             });
   return out;
 }
 
@@ -81,14 +82,15 @@ std::optional<NarrowerWeights> narrower_weights(const serving::ServingQuestion& 
 
 std::optional<MeetingSlice> first_meeting_slice(const SliceQuestion& of, std::int64_t chips) {
   const lower::Formats& formats = of.question.setup.formats;
-  if (const auto found = first_slice(of, chips + 1, &has_best)) return MeetingSlice{*found, formats};
+  if (const auto found = first_slice(of, chips + 1, ServingGoal::meets)) return MeetingSlice{*found, formats};
   serving::ServingQuestion narrower = of.question;
   for (int bits : {8, 4}) {
     if (formats.most().bits() <= bits) continue;
     narrower.setup.formats.set_weights(narrow_format(of.chip, bits));
     narrower.setup.formats.kv_cache = narrow_format(of.chip, 8);
     const SliceQuestion there{narrower, of.chip, of.choices, of.cluster_of};
-    if (const auto found = first_slice(there, chips, &has_best)) return MeetingSlice{*found, narrower.setup.formats};
+    if (const auto found = first_slice(there, chips, ServingGoal::meets))
+      return MeetingSlice{*found, narrower.setup.formats};
   }
   return std::nullopt;
 }

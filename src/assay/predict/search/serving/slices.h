@@ -22,9 +22,8 @@ struct SliceFound {
   serving::ServingPoint point;
 };
 
-/// The first slice from `fewest` chips on whose search is `wanted`.
-std::optional<SliceFound> first_slice(const SliceQuestion& of, std::int64_t fewest,
-                                      bool (*wanted)(const ServingSearch&));
+/// The first slice from `fewest` chips on where something fits, or meets the limits, and its best point.
+std::optional<SliceFound> first_slice(const SliceQuestion& of, std::int64_t fewest, ServingGoal goal);
 /// The slice with the least time to the first token or per token, ignoring latency limits.
 std::optional<SliceFound> fastest_slice(const SliceQuestion& of, bool first_token);
 

@@ -22,11 +22,11 @@ TEST(Slices, TheFirstThatFitsIsTheSmallest) {
   ServingChoices choices;
   choices.batch = 1;
   choices.tensor = 1;  // fixed for the request's own slice; another slice is searched
-  const auto first = first_slice(question_of(c, choices), 1, [](const ServingSearch& found) { return found.fits; });
+  const auto first = first_slice(question_of(c, choices), 1, ServingGoal::fits);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->slice.chips, 2);
   EXPECT_EQ(first->point.strategy.chips(), 2);
-  const auto later = first_slice(question_of(c, choices), 3, [](const ServingSearch& found) { return found.fits; });
+  const auto later = first_slice(question_of(c, choices), 3, ServingGoal::fits);
   ASSERT_TRUE(later);
   EXPECT_EQ(later->slice.chips, 4);
 }

@@ -234,7 +234,7 @@ Seconds TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& 
   }
   Seconds at_end = sums.parts.front().at_end;
   for (const StageSums::Part& part : sums.parts) at_end = std::min(at_end, part.at_end);
-  return clock::pipeline_form(shape, shortest).interval + at_end;
+  return clock::interval_of_equal_stages(shape, shortest) + at_end;
 }
 
 Seconds TrainingBound::least_step(const Stages& stages, Seconds enough) const {

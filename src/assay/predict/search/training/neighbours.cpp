@@ -8,10 +8,11 @@
 namespace assay::search {
 namespace {
 
-/// Every choice as the strategy makes it.
-TrainingChoices fixed_choices(const training::Strategy& s) {
+/// Every choice as the strategy makes it, within what the software can express.
+TrainingChoices fixed_choices(const training::Strategy& s, const PlanRules& rules) {
   const lower::Parallelism& p = s.parallelism;
   TrainingChoices out;
+  out.rules = rules;
   out.data = p.data;
   out.fsdp = p.fsdp;
   out.tensor = p.tensor;
@@ -129,12 +130,12 @@ Result<std::vector<Neighbour>> better_neighbours(const NeighbourQuestion& in, co
     return {};
   };
   for (const Opening open : openings) {
-    TrainingChoices choices = fixed_choices(given.strategy);
+    TrainingChoices choices = fixed_choices(given.strategy, in.choices.rules);
     open(choices);
     ASSAY_CHECK(try_choices(choices));
   }
   for (const training::Offload offload : in.choices.offloads) {
-    TrainingChoices choices = fixed_choices(given.strategy);
+    TrainingChoices choices = fixed_choices(given.strategy, in.choices.rules);
     choices.offloads = {offload};
     ASSAY_CHECK(try_choices(choices));
   }

@@ -57,8 +57,22 @@ Result<std::array<std::uint8_t, 6>> read_axis_order(std::string_view text, std::
   return order;
 }
 
+/// Searches start from the policy with the least work, which is a part of all others.
+Result<void> check_least(const Words& words, const std::string& where) {
+  const lower::RecomputePolicy* least = nullptr;
+  for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
+    if (!has_word(words, policy.name)) continue;
+    if (!least) least = &policy;
+    if (!policy.parts.includes(least->parts))
+      return fail(where, fmt::format("{} does not recompute all that {} does", policy.name, least->name),
+                  "add the policy that is a part of all others, e.g. none");
+  }
+  return least ? Result<void>() : fail(where, "no policy of recomputation is named", "e.g. none full");
+}
+
 void set_experts(const Words& words, PlanRules& rules) {
   rules.experts = !has_word(words, "none");
+  rules.experts_are_sharded = has_word(words, "sharded");
   rules.experts_over_whole = {has_word(words, "whole-tensor"), has_word(words, "whole-context")};
   rules.experts_over = {rules.experts_over_whole.tensor || has_word(words, "tensor"),
                         rules.experts_over_whole.context || has_word(words, "context")};
@@ -90,6 +104,7 @@ bool allows_tensor(PlanRules::Tensor rule, std::int64_t ways, const model::Trans
 bool allows_experts(const PlanRules& rules, const lower::Parallelism& p) {
   if (p.expert == 1) return true;
   if (!rules.experts) return false;
+  if (rules.experts_are_sharded && p.fsdp % p.expert_data() != 0) return false;
   const lower::ExpertAxes &over = p.expert_over, &whole = rules.experts_over_whole, &may = rules.experts_over;
   return (!over.tensor || may.tensor) && (!over.context || may.context) &&
          (over.tensor || !whole.tensor || p.tensor == 1) && (over.context || !whole.context || p.context == 1);
@@ -159,8 +174,7 @@ Result<PlanRules> read_plan_rules(std::span<const kernel::SoftwareProperty> plan
       for (std::size_t i = 0; i < std::size(lower::recompute_policies); ++i)
         if (has_word(words, lower::recompute_policies[i].name))
           rules.policies = static_cast<PlanRules::Bits>(rules.policies | 1u << i);
-      if (!has_word(words, "none"))  // searches start from the least work
-        return fail(property.source, "every software can keep all activations", "add none to the rule recompute");
+      ASSAY_CHECK(check_least(words, property.source));
     }
     if (rule == "offload") rules.offloads = bits_of(words, training::offload_names);
     if (rule == "order")
@@ -243,6 +257,7 @@ void check_model_axes(const PlanRules& rules, const TrainingChoices& c, const mo
   p.tensor = c.tensor.value_or(1);
   p.context = c.context.value_or(1);
   p.expert_over = c.expert_over.value_or(rules.experts_over_whole);
+  p.fsdp = c.fsdp.value_or(p.expert);
   out.check(allows_experts(rules, p), "experts", rules.experts ? "--ep-over" : "--ep",
             rules.experts ? "it does not distribute experts over these axes" : "it has no expert parallelism");
 }

@@ -34,6 +34,7 @@ struct PlanRules {
   bool hybrid = true;  ///< replicas of fully sharded groups
   /// Axes that may split experts, and those that have to where they are longer than one device.
   bool experts = true;
+  bool experts_are_sharded = false;  ///< experts are distributed over some of the chips that shard weights
   lower::ExpertAxes experts_over{true, true}, experts_over_whole{};
   /// Orders of mesh axes (whole_mesh_sizes()) on switched networks, outermost first; empty: any. Axes of a torus go
   /// where they fit.

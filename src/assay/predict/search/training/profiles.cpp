@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "assay/base/parallel.h"
-#include "assay/base/progress.h"
-
 namespace assay::search {
 
 std::size_t TrainingProfiles::KeyHash::operator()(const training::ProfileKey& key) const {
@@ -33,48 +30,25 @@ std::vector<std::size_t> TrainingProfiles::numbers_of(const std::vector<lower::R
   return numbers;
 }
 
-TrainingProfiles::Entry& TrainingProfiles::entry_of(const training::Strategy& strategy) {
+TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const training::Strategy& strategy) {
   training::ProfileKey key = training::work_key(strategy, sequence_);
   key.recompute = lower::Recompute::none();
   const auto [known, is_new] = microbatches_.try_emplace(key);
-  if (is_new) {
-    known->second.key = &known->first;
-    listed_.push_back(&*known);
-  }
-  return *known;
+  if (is_new) known->second.key = &known->first;
+  return known->second;
 }
 
-TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const training::Strategy& strategy) {
-  Entry& entry = entry_of(strategy);
-  make(entry);
-  return entry.second;
-}
-
-void TrainingProfiles::make_listed() {
-  constexpr std::size_t grain = 16;  // about as many are made while a thread starts
-  parallel_for(listed_.size(), grain, [&](std::size_t i) {
-    if (!progress.is_stopped()) make(*listed_[i]);
-  });
-  listed_.clear();
-}
-
-void TrainingProfiles::make(Entry& entry) const {
-  Microbatch& made = entry.second;
-  if (!made.policies.empty()) return;
-  const training::PolicyProfiles profiles(question_.setup, entry.first, training::ProfilePart::work);
-  made.policies.resize(policies_.size());
-  // Every search looks at the first policy, and at the others of very few.
-  made.policies.front() = std::make_unique<Priced>(Priced{profiles.with(policies_.front()), {}});
-}
-
-TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
+TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy,
+                                                   training::FusedPrices& prices) const {
   if (policy < made.policies.size() && made.policies[policy]) return *made.policies[policy];
-  // Who asks for one policy that recomputes asks for most of them; the program that all follow from is too large to
-  // keep.
+  // Every search looks at the first policy, and at the others of very few. Who asks for one policy that recomputes asks
+  // for most of them; the program that all follow from is too large to keep.
+  const bool is_first = made.policies.empty();
   made.policies.resize(policies_.size());
-  const training::PolicyProfiles profiles(question_.setup, *made.key, training::ProfilePart::work);
+  const training::PolicyProfiles profiles(question_.setup, prices, *made.key, training::ProfilePart::work);
   for (std::size_t i = 0; i < policies_.size(); ++i)
-    if (!made.policies[i]) made.policies[i] = std::make_unique<Priced>(Priced{profiles.with(policies_[i]), {}});
+    if (!made.policies[i] && (!is_first || i == policy))
+      made.policies[i] = std::make_unique<Priced>(Priced{profiles.with(policies_[i]), {}});
   return *made.policies[policy];
 }
 

@@ -31,11 +31,9 @@ class TrainingProfiles {
 
   /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
   Microbatch& microbatch_of(const training::Strategy& strategy);
-  /// The entry of a microbatch whose profile make_listed() makes later, with all others.
-  Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }
-  /// Makes all listed profiles; leaves some out when it is asked to stop (base/progress.h).
-  void make_listed();
-  Priced& priced(Microbatch& made, std::size_t policy) const;
+  Priced& priced(Microbatch& made, std::size_t policy) { return priced(made, policy, prices_); }
+  /// May be called by several threads at once, if each has prices and microbatches of its own.
+  Priced& priced(Microbatch& made, std::size_t policy, training::FusedPrices& prices) const;
   /// Before a search: forgets what was found on other links than its own.
   void trim(const void* links);
   /// Frees the profiles of policies that recompute; they are rebuilt on demand.
@@ -47,16 +45,13 @@ class TrainingProfiles {
   struct KeyHash {
     std::size_t operator()(const training::ProfileKey& key) const;
   };
-  using Entry = std::pair<const training::ProfileKey, Microbatch>;
-  Entry& entry_of(const training::Strategy& strategy);
-  void make(Entry& entry) const;
 
   const training::TrainingQuestion& question_;
   std::int64_t sequence_;
   std::vector<lower::Recompute> policies_;  ///< by number
+  training::FusedPrices prices_;
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
   const void* links_ = nullptr;  ///< links of the last search
-  std::vector<Entry*> listed_;   ///< to be made by make_listed(); some may be made by now
   std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
 };
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <unordered_map>
 
+#include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/training/best_strategies.h"
@@ -33,7 +35,7 @@ class StrategySearcher {
         best_(limits),
         prune_(limits.prune),
         bound_(question_),
-        bounds_(question_, bound_),
+        with_(bounding()),
         linker_(caches.linker),
         places_(space_, caches.inner, choices.layout || choices.rules.limits_orders(caches.cluster)) {}
 
@@ -41,10 +43,8 @@ class StrategySearcher {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
     for (const lower::Parallelism& p : all) list_work(p);
-    profiles_.make_listed();
+    make_work();
     if (progress.is_stopped()) return interrupted();
-    if (prune_)
-      for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
     // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
@@ -125,10 +125,39 @@ class StrategySearcher {
           work.possible = possible_orders(meshes_.back().orders, p.pipeline,
                                           static_cast<std::int64_t>(training::microbatches(question_, s)));
           if (work.possible == 0) continue;
-          work.made = &profiles_.listed(s);
+          work.made = &profiles_.microbatch_of(s);
           ++work.group;
           works_.push_back(work);
         }
+  }
+
+  /// What bounds are computed with.
+  struct Bounding {
+    OrderBounds orders;
+    training::FusedPrices prices;
+    training::MicrobatchCost passes;
+  };
+  Bounding bounding() const { return {OrderBounds(question_, bound_), {}, {}}; }
+
+  /// Makes what all work computes, and lower bounds on its time, on all cores: work that computes the same is bounded
+  /// by one of them.
+  void make_work() {
+    std::unordered_map<const void*, std::size_t> numbers;
+    std::vector<std::vector<Work*>> alike;
+    for (Work& work : works_) {
+      const auto [known, is_new] = numbers.try_emplace(work.made, alike.size());
+      if (is_new) alike.emplace_back();
+      alike[known->second].push_back(&work);
+    }
+    constexpr std::size_t grain = 16;  // about as many are made while a thread starts
+    parallel_for(
+        alike.size(), grain, [&] { return bounding(); },
+        [&](std::size_t i, Bounding& with) {
+          if (progress.is_stopped()) return;
+          profiles_.priced(*alike[i].front()->made, numbers_[0], with.prices);
+          if (!prune_) return;
+          for (Work* work : alike[i]) work->floor = floor_of(strategy_of(*work), *work, with);
+        });
   }
 
   training::Strategy strategy_of(const Work& work) const {
@@ -249,7 +278,7 @@ class StrategySearcher {
                     const PassesOf& of) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
-    bounds_.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, Seconds least) {
+    with_.orders.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, Seconds least) {
       if (least >= best_.too_slow()) slow |= orders;
       for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = least;
       return true;
@@ -376,14 +405,14 @@ class StrategySearcher {
 
   /// A step takes at least its arithmetic, its memory traffic, the collectives that wait for each other and the waiting
   /// of stages. Weight traffic and hops between stages come on top.
-  Seconds floor_of(const training::Strategy& s, const Work& of) {
+  Seconds floor_of(const training::Strategy& s, const Work& of, Bounding& with) const {
     const Mesh& mesh = meshes_[of.mesh];
     Seconds fastest(HUGE_VAL);
-    bounds_.each({least_times(s, of, mesh.inner), s, mesh, {}, of.possible & mesh.unbeaten_orders, fastest},
-                 [&](std::uint64_t, Seconds least) {
-                   fastest = std::min(fastest, least);
-                   return true;
-                 });
+    with.orders.each({least_times(s, of, mesh.inner, with), s, mesh, {}, of.possible & mesh.unbeaten_orders, fastest},
+                     [&](std::uint64_t, Seconds least) {
+                       fastest = std::min(fastest, least);
+                       return true;
+                     });
     return fastest;
   }
 
@@ -391,11 +420,11 @@ class StrategySearcher {
   bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
                    std::uint64_t orders) {
     if (!prune_) return true;
-    least_ = least_times(s, of, inner);
+    least_ = least_times(s, of, inner, with_);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    bounds_.each({least_, s, meshes_[of.mesh], {}, orders, best_.too_slow()},
-                 [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
+    with_.orders.each({least_, s, meshes_[of.mesh], {}, orders, best_.too_slow()},
+                      [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
     return is_fast;
   }
 
@@ -412,14 +441,14 @@ class StrategySearcher {
     return profiles_.priced(*work.made, numbers_[work.policy]);
   }
 
-  const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner) {
-    TrainingProfiles::Priced& work = priced(of);
+  const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner, Bounding& with) const {
+    TrainingProfiles::Priced& work = profiles_.priced(*of.made, numbers_[of.policy], with.prices);
     auto known = std::find_if(work.least.begin(), work.least.end(),
                               [&](const auto& least_on) { return least_on.first == inner; });
     if (known == work.least.end()) {
-      training::fill_passes({question_, s, work.profile, nullptr, places_.inner(inner)}, scratch_);
+      training::fill_passes({question_, s, work.profile, nullptr, places_.inner(inner)}, with.passes);
       known = work.least.insert(known, {inner, {}});
-      bound_.fill(scratch_, known->second);
+      bound_.fill(with.passes, known->second);
     }
     return known->second;
   }
@@ -435,7 +464,7 @@ class StrategySearcher {
   BestStrategies best_;
   bool prune_;
   TrainingBound bound_;
-  OrderBounds bounds_;
+  Bounding with_;  ///< for work that is priced
   training::StageLinker& linker_;
   TrainingPlaces places_;
   TrainingSearch found_;
@@ -445,7 +474,6 @@ class StrategySearcher {
   training::StepEvents events_;
   std::array<Seconds, most_orders> floors_{};  ///< lower bounds on a step of the passes in steady_, by order
   LeastTimes least_;
-  training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
   // By policy, for one sharding of weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
   std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()

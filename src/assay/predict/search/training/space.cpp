@@ -160,11 +160,9 @@ std::vector<lower::ContextScheme> TrainingSpace::context_schemes(const lower::Pa
 }
 
 std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
-  std::vector<std::int64_t> out;
-  for (std::int64_t micro : divisors(per_group))
-    if (choices_.micro_batch ? *choices_.micro_batch == micro : micro <= largest_microbatch(sequence_))
-      out.push_back(micro);
-  return out;
+  if (!choices_.micro_batch) return divisors(per_group, largest_microbatch(sequence_));
+  if (per_group % *choices_.micro_batch != 0) return {};
+  return {*choices_.micro_batch};
 }
 
 std::vector<lower::Recompute> TrainingSpace::policies() const {

@@ -1,55 +1,69 @@
-// A cache of prefixes: a trie of blocks of tokens, whose least recently used ends are evicted.
+// Prefixes that prompts share, and what caches of them hit: a trie of blocks of tokens, of which a cache evicts the
+// least recently used ends.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "assay/predict/serving/load/request_trace.h"
 
 namespace assay::serving {
 
-class PrefixCache {
+/// A run of blocks without a fork.
+struct PrefixNode {
+  std::optional<std::size_t> parent;
+  std::int64_t blocks = 1, requests = 1;
+};
+
+/// The prompts of a trace as paths in one trie: prompts have a node in common as far as they begin alike.
+class PrefixTrie {
  public:
-  /// Holds at most this many blocks; without a number, all.
-  explicit PrefixCache(std::optional<std::int64_t> blocks) : most_(blocks) {}
+  explicit PrefixTrie(const RequestTrace& trace);
 
-  /// How many of these blocks, from the first on, are cached.
-  std::int64_t cached(std::span<const std::int64_t> blocks) const;
-  /// Uses what is cached, adds the rest, and evicts what was used longest ago; returns what was cached.
-  std::int64_t take(std::span<const std::int64_t> blocks);
-
-  std::int64_t size() const { return static_cast<std::int64_t>(used_.size()); }
-  std::int64_t evicted() const { return evicted_; }
+  std::size_t requests() const { return prompts_.size(); }
+  std::span<const int> path(std::size_t request) const {
+    return std::span(paths_).subspan(ends_[request], ends_[request + 1] - ends_[request]);
+  }
+  std::int64_t prompt(std::size_t request) const { return prompts_[request]; }  ///< tokens
+  std::int64_t block() const { return block_; }                                 ///< tokens
+  std::int64_t size() const { return std::ssize(parents_); }                    ///< distinct blocks
+  /// Tokens of a prompt in its first blocks that a cache may have: the last token of a prompt is always computed.
+  std::int64_t cached_tokens(std::size_t request, std::size_t blocks) const {
+    return std::min(static_cast<std::int64_t>(blocks) * block_, prompts_[request] - 1);
+  }
+  /// The trie in runs, parents before children; those that most requests have, at most `most` of them.
+  std::vector<PrefixNode> runs(std::size_t most) const;
 
  private:
-  static constexpr int root = -1;
-  struct Edge {
-    int parent = root;
-    std::int64_t block = 0;
-    friend bool operator==(const Edge&, const Edge&) = default;
-  };
-  struct EdgeHash {
-    std::size_t operator()(const Edge& edge) const {
-      return static_cast<std::size_t>(edge.block) * 0x9e3779b97f4a7c15U ^ static_cast<std::size_t>(edge.parent) << 20;
-    }
-  };
-  struct Node {
-    Edge edge;
-    std::list<int>::iterator place;
-  };
+  std::int64_t block_;
+  std::vector<std::int64_t> prompts_;
+  std::vector<int> parents_;  ///< of each node; -1 above the first block
+  std::vector<int> paths_;    ///< nodes of all prompts, one behind the other
+  std::vector<std::size_t> ends_{0};
+};
 
-  std::optional<std::int64_t> most_;
-  std::unordered_map<Edge, int, EdgeHash> children_;
-  std::vector<Node> nodes_;
-  std::vector<int> free_;
-  /// Most recently used first. A path is touched from its end to its start, so that no node is behind one below it and
-  /// the last is always the end of a path.
-  std::list<int> used_;
-  std::int64_t evicted_ = 0;
+struct PrefixReplay {
+  Tokens prompts, hits;  ///< totals over all requests
+  std::int64_t kept = 0, evicted = 0;
+  double share() const { return hits / prompts; }
+};
+
+/// What caches of all sizes hit, from one pass over the requests in their order. The blocks that a cache of any size
+/// holds are the first ones of a list by the time of their last use, so a block is hit by all caches that reach its
+/// place in it (Mattson et al., "Evaluation techniques for storage hierarchies", 1970).
+class PrefixReuse {
+ public:
+  explicit PrefixReuse(const PrefixTrie& trie);
+
+  /// A cache of so many blocks; without a number, of all.
+  PrefixReplay with(std::optional<std::int64_t> blocks) const;
+
+ private:
+  std::int64_t prompts_ = 0, taken_ = 0;             ///< tokens of all prompts; blocks of all prompts
+  std::vector<std::int64_t> tokens_{0}, blocks_{0};  ///< that a cache of 0, 1, 2, ... blocks hits
 };
 
 /// How requests are given to replicas.
@@ -59,21 +73,8 @@ enum class PrefixRouting {
   by_prefix
 };
 
-struct PrefixReplay {
-  Tokens prompts, hits;  ///< totals over all requests; the last token of a prompt is always computed
-  std::int64_t kept = 0, evicted = 0;
-  double share() const { return hits / prompts; }
-};
-/// Plays all requests in their order on replicas that each hold a given number of blocks.
-PrefixReplay replay_prefixes(const RequestTrace& trace, std::optional<std::int64_t> blocks, std::int64_t replicas = 1,
-                             PrefixRouting routing = PrefixRouting::in_turn);
-
-/// The trie of all prompts. A node is a run of blocks without a fork.
-struct PrefixNode {
-  std::optional<std::size_t> parent;
-  std::int64_t blocks = 1, requests = 1;
-};
-/// Parents before children; those that most requests have, at most `most` of them.
-std::vector<PrefixNode> prefix_tree(const RequestTrace& trace, std::size_t most);
+/// Plays all requests in their order on replicas that each hold a given number of blocks; without a number, all.
+PrefixReplay replay_prefixes(const PrefixTrie& trie, std::optional<std::int64_t> blocks, std::int64_t replicas,
+                             PrefixRouting routing);
 
 }  // namespace assay::serving

@@ -116,12 +116,21 @@ class LayerWriter {
   int mamba2(const model::StateSpace& s, int x);
   int gated_delta(const model::StateSpace& s, int x);
   int lightning(const model::StateSpace& s, int x);
-  int gated_convolution(int x);
+  int gated_convolution(const model::StateSpace& s, int x);
   int gated_linear(const model::StateSpace& s, int x);
   int mlstm(const model::StateSpace& s, int x);
   int rwkv4(const model::StateSpace& s, int x);
   int rwkv5(const model::StateSpace& s, int x);
   int rwkv7(const model::StateSpace& s, int x);
+  struct WeightAndBias {
+    std::string_view weight, bias = {};  ///< an empty bias: there is none
+  };
+  /// A projection of each token, without partial sums.
+  int projected(std::string_view name, int x, const WeightAndBias& by, model::LogicalDim to);
+  struct HeadInputs {
+    int queries, keys, values, gate;
+  };
+  HeadInputs heads_of(int x);
   /// From here on, channels are grouped by heads.
   void by_heads(int x, model::LogicalDim last, const model::StateSpace& s);
   /// A tensor with its whole sequence on every device that scans it.

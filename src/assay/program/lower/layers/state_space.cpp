@@ -4,6 +4,7 @@
 #include "assay/base/index.h"
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
+#include "assay/model/mixers.h"
 #include "assay/program/lower/layers/layer_writer.h"
 
 namespace assay::lower {
@@ -14,48 +15,26 @@ using enum model::LogicalDim;
 }  // namespace
 
 int LayerWriter::state_space(const model::StateSpace& s, int x) {
-  int y = -1;
-  switch (s.kind) {
-    case model::StateSpace::Kind::mamba1:
-      y = mamba1(s, x);
-      break;
-    case model::StateSpace::Kind::mamba2:
-      y = mamba2(s, x);
-      break;
-    case model::StateSpace::Kind::gated_delta:
-      y = gated_delta(s, x);
-      break;
-    case model::StateSpace::Kind::lightning:
-      y = lightning(s, x);
-      break;
-    case model::StateSpace::Kind::gated_convolution:
-      y = gated_convolution(x);
-      break;
-    case model::StateSpace::Kind::gated_linear:
-      y = gated_linear(s, x);
-      break;
-    case model::StateSpace::Kind::rwkv4:
-      y = rwkv4(s, x);
-      break;
-    case model::StateSpace::Kind::rwkv5:
-      y = rwkv5(s, x);
-      break;
-    case model::StateSpace::Kind::rwkv7:
-      y = rwkv7(s, x);
-      break;
-    case model::StateSpace::Kind::mlstm:
-      y = mlstm(s, x);
-      break;
-  }
+  static constexpr int (LayerWriter::*const by_kind[])(const model::StateSpace&, int) = {
+      &LayerWriter::mamba1,
+      &LayerWriter::mamba2,
+      &LayerWriter::gated_delta,
+      &LayerWriter::lightning,
+      &LayerWriter::gated_convolution,
+      &LayerWriter::gated_linear,
+      &LayerWriter::rwkv4,
+      &LayerWriter::rwkv5,
+      &LayerWriter::rwkv7,
+      &LayerWriter::mlstm};
+  static_assert(std::size(by_kind) == std::size(model::mixers));
+  const int y = (this->*by_kind[static_cast<std::size_t>(s.kind)])(s, x);
   postpone(weight("b_so"));
   return build_.product("Mixed", y, weight("W_so"), {batch, sequence, d_model});
 }
 
 int LayerWriter::mamba1(const model::StateSpace& s, int x) {
-  const int projected =
-      build_.settle_sums(build_.product("X", x, weight("W_x"), {batch, sequence, inner}, -1, weight("b_x")));
-  const int z = build_.settle_sums(build_.product("Z", x, weight("W_z"), {batch, sequence, inner}, -1, weight("b_z")));
-  const int mixed = convolved(whole_sequence(projected), "conv", "b_conv");
+  const int values = projected("X", x, {"W_x", "b_x"}, inner), z = projected("Z", x, {"W_z", "b_z"}, inner);
+  const int mixed = convolved(whole_sequence(values), "conv", "b_conv");
   // Sums over all channels, which are split across devices.
   const auto summed = [&](std::string_view name, std::string_view w, model::LogicalDim to) {
     return build_.settle_sums(build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, to}));
@@ -74,14 +53,11 @@ int LayerWriter::mamba1(const model::StateSpace& s, int x) {
 }
 
 int LayerWriter::mamba2(const model::StateSpace& s, int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias, model::LogicalDim to) {
-    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}, -1, weight(bias)));
-  };
-  const int z = projected("Z", "W_z", "b_z", inner);
-  const int mixed = convolved(whole_sequence(projected("X", "W_x", "b_x", inner)), "conv_x", "b_conv_x");
-  const int b = convolved(whole_sequence(projected("B", "W_B", "b_B", state)), "conv_B", "b_conv_B");
-  const int c = convolved(whole_sequence(projected("C", "W_C", "b_C", state)), "conv_C", "b_conv_C");
-  const int dt = whole_sequence(projected("Dt", "W_dt", "b_dt_in", heads));
+  const int z = projected("Z", x, {"W_z", "b_z"}, inner);
+  const int mixed = convolved(whole_sequence(projected("X", x, {"W_x", "b_x"}, inner)), "conv_x", "b_conv_x");
+  const int b = convolved(whole_sequence(projected("B", x, {"W_B", "b_B"}, state)), "conv_B", "b_conv_B");
+  const int c = convolved(whole_sequence(projected("C", x, {"W_C", "b_C"}, state)), "conv_C", "b_conv_C");
+  const int dt = whole_sequence(projected("Dt", x, {"W_dt", "b_dt_in"}, heads));
   const int y =
       scan(s, {mixed, b, c, dt, along_channels("A", dt), along_channels("b_dt", dt), along_channels("skip", dt)});
   const int gated = build_.pointwise(program::Op::activate, "Y", {scan_result(y, z), z}, z);
@@ -89,19 +65,17 @@ int LayerWriter::mamba2(const model::StateSpace& s, int x) {
 }
 
 int LayerWriter::gated_delta(const model::StateSpace& s, int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, model::LogicalDim to) {
-    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, to}));
-  };
-  const int q = convolved(whole_sequence(projected("Q", "W_q", state)), "conv_q", "b_conv_q");
-  const int k = convolved(whole_sequence(projected("K", "W_k", state)), "conv_k", "b_conv_k");
-  const int v = convolved(whole_sequence(projected("V", "W_v", inner)), "conv_v", "b_conv_v");
+  const int q = convolved(whole_sequence(projected("Q", x, {"W_q"}, state)), "conv_q", "b_conv_q");
+  const int k = convolved(whole_sequence(projected("K", x, {"W_k"}, state)), "conv_k", "b_conv_k");
+  const int v = convolved(whole_sequence(projected("V", x, {"W_v"}, inner)), "conv_v", "b_conv_v");
   const bool low = s.gate_rank > 0;
-  const int z = low ? build_.product("Z", projected("ZLow", "W_z_low", rank), weight("W_z"), {batch, sequence, inner})
-                    : projected("Z", "W_z", inner);
-  const int beta = whole_sequence(projected("Beta", "W_beta", heads));
-  const int alpha = whole_sequence(low ? build_.product("Alpha", projected("AlphaLow", "W_alpha_low", rank),
+  const int z =
+      low ? build_.product("Z", projected("ZLow", x, {"W_z_low"}, rank), weight("W_z"), {batch, sequence, inner})
+          : projected("Z", x, {"W_z"}, inner);
+  const int beta = whole_sequence(projected("Beta", x, {"W_beta"}, heads));
+  const int alpha = whole_sequence(low ? build_.product("Alpha", projected("AlphaLow", x, {"W_alpha_low"}, rank),
                                                         weight("W_alpha"), {batch, sequence, heads, head_dim})
-                                       : projected("Alpha", "W_alpha", heads));
+                                       : projected("Alpha", x, {"W_alpha"}, heads));
   int y = scan(s, {v, q, k, beta, alpha, along_channels("A", beta), along_channels("b_dt", alpha)});
   by_heads(y, value_dim, s);  // each head is normalised separately
   y = scan_result(y, z);
@@ -110,34 +84,23 @@ int LayerWriter::gated_delta(const model::StateSpace& s, int x) {
 }
 
 int LayerWriter::lightning(const model::StateSpace& s, int x) {
-  const auto of_heads = [&](std::string_view name, std::string_view w) {
-    return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
-  };
-  const int q = of_heads("Q", "W_q"), k = of_heads("K", "W_k");
-  const int v = whole_sequence(build_.settle_sums(build_.product("V", x, weight("W_v"), {batch, sequence, inner})));
-  const int gate = build_.settle_sums(build_.product("Gate", x, weight("W_og"), {batch, sequence, inner}));
+  const auto [q, k, v, gate] = heads_of(x);
   int y = scan_result(scan(s, {v, q, k}), gate);
   if (s.output_norm) y = norm(y, "inner_norm", "Y");
   return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
 }
 
-int LayerWriter::gated_convolution(int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias) {
-    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, inner}, -1, weight(bias)));
-  };
-  const int values = projected("X", "W_x", "b_x"), before = projected("B", "W_B", "b_B"),
-            behind = projected("C", "W_C", "b_C");
+int LayerWriter::gated_convolution(const model::StateSpace&, int x) {
+  const int values = projected("X", x, {"W_x", "b_x"}, inner), before = projected("B", x, {"W_B", "b_B"}, inner),
+            behind = projected("C", x, {"W_C", "b_C"}, inner);
   const int gated = build_.pointwise(program::Op::activate, "X", {values, before}, values);
   const int y = scan_result(convolved(whole_sequence(gated), "conv", "b_conv"), behind);
   return build_.pointwise(program::Op::activate, "Y", {y, behind}, behind);
 }
 
 int LayerWriter::gated_linear(const model::StateSpace& s, int x) {
-  const auto projected = [&](std::string_view name, std::string_view w, std::string_view bias) {
-    return build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, inner}, -1, weight(bias)));
-  };
-  const int z = projected("Z", "W_z", "b_z");
-  const int mixed = convolved(whole_sequence(projected("X", "W_x", "b_x")), "conv", "b_conv");
+  const int z = projected("Z", x, {"W_z", "b_z"}, inner);
+  const int mixed = convolved(whole_sequence(projected("X", x, {"W_x", "b_x"}, inner)), "conv", "b_conv");
   by_heads(mixed, head_dim, s);
   const auto gate = [&](std::string_view name, std::string_view w, std::string_view bias) {
     return build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, heads, value_dim}, -1, weight(bias));
@@ -148,20 +111,26 @@ int LayerWriter::gated_linear(const model::StateSpace& s, int x) {
 }
 
 int LayerWriter::mlstm(const model::StateSpace& s, int x) {
+  const auto [q, k, v, gate] = heads_of(x);
+  const int input = whole_sequence(projected("I", x, {"W_input", "b_input"}, heads)),
+            forget = whole_sequence(projected("F", x, {"W_forget", "b_forget"}, heads));
+  int y = scan_result(scan(s, {v, q, k, input, forget}), gate);
+  if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads, true), gate);
+  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
+}
+
+int LayerWriter::projected(std::string_view name, int x, const WeightAndBias& by, model::LogicalDim to) {
+  return build_.settle_sums(
+      build_.product(name, x, weight(by.weight), {batch, sequence, to}, -1, by.bias.empty() ? -1 : weight(by.bias)));
+}
+
+LayerWriter::HeadInputs LayerWriter::heads_of(int x) {
   const auto of_heads = [&](std::string_view name, std::string_view w) {
     return whole_sequence(build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads, head_dim})));
   };
   const int q = of_heads("Q", "W_q"), k = of_heads("K", "W_k");
-  const int v = whole_sequence(build_.settle_sums(build_.product("V", x, weight("W_v"), {batch, sequence, inner})));
-  const int gate = build_.settle_sums(build_.product("Gate", x, weight("W_og"), {batch, sequence, inner}));
-  const auto of_head = [&](std::string_view name, std::string_view w, std::string_view bias) {
-    return whole_sequence(
-        build_.settle_sums(build_.product(name, x, weight(w), {batch, sequence, heads}, -1, weight(bias))));
-  };
-  const int input = of_head("I", "W_input", "b_input"), forget = of_head("F", "W_forget", "b_forget");
-  int y = scan_result(scan(s, {v, q, k, input, forget}), gate);
-  if (s.output_norm) y = scan_result(build_.norm("Y", y, weight("inner_norm"), -1, s.heads, true), gate);
-  return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);
+  const int v = whole_sequence(projected("V", x, {"W_v"}, inner));
+  return {q, k, v, projected("Gate", x, {"W_og"}, inner)};
 }
 
 void LayerWriter::by_heads(int x, model::LogicalDim last, const model::StateSpace& s) {

@@ -1,0 +1,230 @@
+#include "assay/base/json_scanner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+
+#include "assay/base/text.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* cut_off = "the text ends inside a value";
+constexpr const char* cut_off_hint =
+    "the file was cut off; copy it again, or let the program that writes it come to its end";
+
+bool belongs_to_number(char c) {
+  return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
+}
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  const auto byte = [&](std::uint32_t value) { out += static_cast<char>(value); };
+  if (code < 0x80) {
+    byte(code);
+  } else if (code < 0x800) {
+    byte(0xC0 | (code >> 6));
+    byte(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    byte(0xE0 | (code >> 12));
+    byte(0x80 | ((code >> 6) & 0x3F));
+    byte(0x80 | (code & 0x3F));
+  } else {
+    byte(0xF0 | (code >> 18));
+    byte(0x80 | ((code >> 12) & 0x3F));
+    byte(0x80 | ((code >> 6) & 0x3F));
+    byte(0x80 | (code & 0x3F));
+  }
+}
+
+std::optional<std::uint32_t> four_hex_digits(std::string_view text) {
+  if (text.size() < 4) return std::nullopt;
+  std::uint32_t value = 0;
+  for (const char c : text.substr(0, 4)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) return std::nullopt;
+    value = value * 16 + static_cast<std::uint32_t>(digit);
+  }
+  return value;
+}
+
+}  // namespace
+
+void JsonScanner::fail_here(std::string what, std::string hint) {
+  if (failed()) return;
+  what_ = std::move(what);
+  hint_ = std::move(hint);
+}
+
+Error JsonScanner::fault(std::string_view file) const {
+  const std::string_view before = text_.substr(0, std::min(at_, text_.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t last = before.rfind('\n');
+  const std::size_t column = last == std::string_view::npos ? at_ + 1 : at_ - last;
+  return {Error::Kind::input, fmt::format("{}:{}:{}", file, line, column), what_, hint_, {}};
+}
+
+void JsonScanner::refuse(const char* rule) {
+  if (at_ >= text_.size())
+    fail_here(cut_off, cut_off_hint);
+  else
+    fail_here(rule, "the file is no JSON from here on");
+}
+
+bool JsonScanner::enter(char open) {
+  if (!take(open, open == '{' ? "expected an object" : "expected a list")) return false;
+  if (++depth_ <= deepest) return true;
+  fail_here(fmt::format("values are nested more than {} deep", deepest),
+            "files of this kind are nested a few levels deep");
+  return false;
+}
+
+std::string_view JsonScanner::string() {
+  if (!take('"', "expected a string")) return {};
+  const std::size_t start = at_;
+  while (true) {
+    const void* quote = at_ < text_.size() ? std::memchr(text_.data() + at_, '"', text_.size() - at_) : nullptr;
+    if (!quote) {
+      at_ = text_.size();
+      fail_here(cut_off, cut_off_hint);
+      return {};
+    }
+    const std::size_t end = static_cast<std::size_t>(static_cast<const char*>(quote) - text_.data());
+    at_ = end + 1;
+    std::size_t slashes = 0;
+    while (end - slashes > start && text_[end - slashes - 1] == '\\') ++slashes;
+    if (slashes % 2 == 0) return text_.substr(start, end - start);
+  }
+}
+
+std::string_view JsonScanner::number() {
+  const char c = peek();
+  if (failed()) return {};
+  if (c != '-' && !(c >= '0' && c <= '9')) {
+    if (c == '\0')
+      fail_here(cut_off, cut_off_hint);
+    else
+      fail_here("expected a number", "the file has another format, or was changed by hand");
+    return {};
+  }
+  const std::size_t start = at_;
+  while (at_ < text_.size() && belongs_to_number(text_[at_])) ++at_;
+  return text_.substr(start, at_ - start);
+}
+
+std::optional<std::string_view> JsonScanner::number_text() {
+  const char c = peek();
+  if (c == '"') return string();
+  if (c == '-' || (c >= '0' && c <= '9')) return number();
+  skip();
+  return std::nullopt;
+}
+
+std::string_view JsonScanner::raw() {
+  peek();
+  const std::size_t start = at_;
+  skip();
+  return failed() ? std::string_view{} : text_.substr(start, at_ - start);
+}
+
+void JsonScanner::skip_nested() {
+  // Counts brackets instead of visiting members: most of a profile is skipped.
+  int depth = 0;
+  while (at_ < text_.size()) {
+    const char c = text_[at_];
+    if (c == '"') {
+      string();
+      if (failed()) return;
+      continue;
+    }
+    ++at_;
+    if (c < '[') continue;  // digits, commas, colons and blanks
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']')
+      if (--depth == 0) return;
+  }
+  fail_here(cut_off, cut_off_hint);
+}
+
+void JsonScanner::skip() {
+  switch (const char c = peek()) {
+    case '"':
+      string();
+      break;
+    case '{':
+    case '[':
+      skip_nested();
+      break;
+    case 't':
+    case 'f':
+    case 'n':
+    case 'N':
+    case 'I': {  // NaN and Infinity are no JSON, but Python writes them
+      while (at_ < text_.size() &&
+             ((text_[at_] >= 'a' && text_[at_] <= 'z') || (text_[at_] >= 'A' && text_[at_] <= 'Z')))
+        ++at_;
+      break;
+    }
+    default:
+      if (c == '-' && at_ + 1 < text_.size() && text_[at_ + 1] == 'I') {
+        ++at_;
+        skip();
+      } else {
+        number();
+      }
+  }
+}
+
+void JsonScanner::finish() {
+  if (peek() != '\0' || (!failed() && at_ < text_.size()))
+    fail_here("text behind the end of the document", "a document is one JSON value");
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc{} || read != end) return std::nullopt;
+  return value;
+}
+
+std::string unescaped(std::string_view written) {
+  if (written.find('\\') == std::string_view::npos) return std::string(written);
+  std::string out;
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (written[i] != '\\' || i + 1 == written.size()) {
+      out += written[i];
+      continue;
+    }
+    const char c = written[++i];
+    constexpr std::string_view from = "bfnrt", to = "\b\f\n\r\t";
+    if (const std::size_t simple = from.find(c); simple != std::string_view::npos) {
+      out += to[simple];
+    } else if (c == 'u') {
+      auto code = four_hex_digits(written.substr(i + 1));
+      if (!code) {
+        out += "\\u";
+        continue;
+      }
+      i += 4;
+      const bool high = *code >= 0xD800 && *code < 0xDC00;
+      const auto low =
+          high && written.substr(i + 1, 2) == "\\u" ? four_hex_digits(written.substr(i + 3)) : std::nullopt;
+      if (low && *low >= 0xDC00 && *low < 0xE000) {
+        code = 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00);
+        i += 6;
+      }
+      append_utf8(out, *code >= 0xD800 && *code < 0xE000 ? 0xFFFD : *code);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace assay
