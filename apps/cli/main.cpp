@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -43,8 +44,22 @@ bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
-/// Asks whatever runs for its best result so far; a second interrupt ends the program as usual.
-void ask_to_stop(int) { progress.stop.store(true, std::memory_order_relaxed); }
+std::atomic<std::int64_t> first_interrupt{0};  ///< nanoseconds of the steady clock; 0: none yet
+
+/// Asks whatever runs for its best result so far; a second interrupt ends the program as usual. One Ctrl-C may arrive
+/// twice, from the terminal or `timeout` and from a program between that passes it on: a second one is at least half a
+/// second later.
+void ask_to_stop(int signal) {
+  static_assert(decltype(first_interrupt)::is_always_lock_free);  // anything else may not be used here
+  using namespace std::chrono;
+  const std::int64_t now = duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+  if (std::int64_t first = 0; !first_interrupt.compare_exchange_strong(first, now)) {
+    if (nanoseconds(now - first) < milliseconds(500)) return;
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+  progress.stop.store(true, std::memory_order_relaxed);
+}
 
 /// Watches while a request is answered. On a terminal it shows the progress once it takes over a second; after an
 /// interrupt it ends the program if no answer comes soon, as from a computation without partial results.
@@ -439,7 +454,7 @@ int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 2);  // threads reuse what others freed: searches start many, one after the other
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = ask_to_stop;
-  on_interrupt.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  on_interrupt.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &on_interrupt, nullptr);
   report::RenderOptions options;
   const auto code = verbs::without_exceptions([&] { return run({argv + 1, argv + argc}, options); });
