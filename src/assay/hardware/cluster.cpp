@@ -388,6 +388,18 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
   return cluster;
 }
 
+std::vector<std::int64_t> cluster_sizes(const Chip& chip, std::int64_t fewest, std::int64_t most, std::size_t enough) {
+  const bool torus = chip.network.scale_up && chip.network.scale_up->kind == "torus";
+  const std::int64_t node = node_size(chip);
+  std::vector<std::int64_t> out;
+  for (std::int64_t n = fewest; n <= most && out.size() < enough; ++n) {
+    if (!torus && n > node) n = (n + node - 1) / node * node;
+    if (n > most) break;
+    if (!torus || default_shape(chip, n, "")) out.push_back(n);
+  }
+  return out;
+}
+
 std::int64_t chips_per_host(const Cluster& cluster) {
   const std::int64_t most = cluster.chip.host.chips.value;
   if (cluster.torus) return std::min(cluster.chips_per_slice, most);

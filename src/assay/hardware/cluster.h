@@ -46,6 +46,10 @@ struct Cluster {
 Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue, std::string_view where,
                               const std::vector<Override>& overrides = {});
 
+/// The counts of chips from one to another that are built, at most so many of them: any within a node, whole nodes
+/// beyond it, and slices of a torus.
+std::vector<std::int64_t> cluster_sizes(const Chip& chip, std::int64_t fewest, std::int64_t most, std::size_t enough);
+
 /// The most chips of the cluster that share a host.
 std::int64_t chips_per_host(const Cluster& cluster);
 std::int64_t host_count(const Cluster& cluster);

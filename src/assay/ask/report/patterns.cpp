@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/report/render.h"
 #include "assay/base/text.h"
 
 namespace assay::report {
@@ -476,7 +477,7 @@ std::optional<Screen> described_screen(std::string_view text, const Response& an
     } else if (label == "Note") {
       screen.notes.emplace_back(rest);
     } else if (label == "Whole") {
-      screen.table = rest;
+      screen.list = whole_list(answer.results, rest);
     } else {
       add_block(screen, results, label, rest);
     }

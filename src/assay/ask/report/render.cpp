@@ -330,6 +330,25 @@ void leaves(const std::string& prefix, const Value& value, std::vector<std::pair
 
 }  // namespace
 
+std::optional<ScreenTable> whole_list(const Members& results, std::string_view path,
+                                      const std::vector<std::string_view>& keys) {
+  constexpr std::size_t most_lines = 8;
+  const Value* list = Reader(results).at(path);
+  if (!list || !is_table(*list)) return std::nullopt;
+  const Grid all = grid(*list->items());
+  std::vector<std::size_t> columns;
+  for (std::size_t i = 0; i < all.head.size() && keys.empty(); ++i) columns.push_back(i);
+  for (const std::string_view key : keys)
+    if (const auto at = std::find(all.head.begin(), all.head.end(), key); at != all.head.end())
+      columns.push_back(static_cast<std::size_t>(at - all.head.begin()));
+  ScreenTable table{"", {}, std::vector<std::vector<std::string>>(all.rows.size()), "", most_lines};
+  for (const std::size_t column : columns) {
+    table.head.push_back(words(all.head[column]));
+    for (std::size_t row = 0; row < all.rows.size(); ++row) table.rows[row].push_back(all.rows[row][column]);
+  }
+  return table;
+}
+
 std::string csv_quoted(std::string text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
@@ -448,8 +467,6 @@ std::string render(const Response& response, const RenderOptions& options) {
   if (response.lines.empty() && (options.all || !response.screen)) return render_table(response, options);
   if (response.lines.empty()) {
     std::string out = render(*response.screen, {options.width, options.colour, options.utf8, options.quiet});
-    const Value* table = Reader(response.results).at(response.screen->table);
-    if (table && is_table(*table)) out += "\n" + text_table(*table->items(), "  ", options.colour);
     if (options.explain && !response.derived.empty())
       out += "\n" + render_derivation(response, options.colour, options.width);
     return out;

@@ -39,6 +39,10 @@ std::string csv_quoted(std::string text);
 /// Where the numbers of a response come from, wrapped to so many columns; 0: not wrapped.
 std::string render_derivation(const Response& response, bool colour, std::size_t width);
 
+/// A list among the results as a table of these keys, or of all; nothing where it is absent or empty.
+std::optional<ScreenTable> whole_list(const Members& results, std::string_view path,
+                                      const std::vector<std::string_view>& keys = {});
+
 std::string_view name(Error::Kind kind);
 std::string_view name(Outcome outcome);
 

@@ -7,11 +7,12 @@
 #include <numeric>
 
 #include "assay/ask/report/layout.h"
+#include "assay/base/text.h"
 
 namespace assay::report {
 namespace {
 
-constexpr std::size_t margin = 2, most_columns_of_bar = 44, most_lines_of_cell = 2;
+constexpr std::size_t margin = 2, most_columns_of_bar = 44;
 
 /// What parts of a bar look like, told apart by shape; colour only adds to it.
 constexpr std::string_view shades[] = {"\u2588", "\u2593", "\u2592", "\u2591", "\u259a", "\u00b7"};
@@ -195,40 +196,94 @@ std::vector<std::string> cut(std::string_view text, std::size_t width, std::size
   return lines;
 }
 
-void Painter::draw(const ScreenTable& of) {
+/// The columns of a table and how wide they are.
+struct Columns {
   std::vector<std::size_t> widths, least;
   std::vector<bool> right;
-  const auto widen = [&](const std::vector<std::string>& row) {
-    if (widths.size() < row.size()) widths.resize(row.size()), least.resize(row.size()), right.resize(row.size(), true);
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], columns(shown(row[i])));
-      least[i] = std::max(least[i], longest_word(shown(row[i])));
-    }
-  };
-  widen(of.head);
-  for (const auto& row : of.rows) {
-    widen(row);
-    for (std::size_t i = 0; i < row.size(); ++i) right[i] = right[i] && is_number(row[i]);
+
+  Columns(const Painter& painter, const ScreenTable& of, bool fold_heads) {
+    const auto widen = [&](const std::vector<std::string>& row, bool is_head) {
+      if (widths.size() < row.size())
+        widths.resize(row.size()), least.resize(row.size()), right.resize(row.size(), true);
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string shown = painter.shown(row[i]);
+        least[i] = std::max(least[i], longest_word(shown));
+        widths[i] = std::max(widths[i], is_head && fold_heads ? longest_word(shown) : columns(shown));
+        if (!is_head) right[i] = right[i] && is_number(row[i]);
+      }
+    };
+    widen(of.head, true);
+    for (const auto& row : of.rows) widen(row, false);
   }
-  const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1)); };
-  // The widest column of words gives way, first between words, then within them.
-  for (const bool whole_words : {true, false})
-    while (!widths.empty() && total() > room()) {
-      const auto may_shrink = [&](std::size_t i) {
-        constexpr std::size_t narrowest = 8;
-        return !right[i] && widths[i] > (whole_words ? std::max(least[i], narrowest) : narrowest);
-      };
-      std::size_t widest = widths.size();
-      for (std::size_t i = 0; i < widths.size(); ++i)
-        if (may_shrink(i) && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
-      if (widest == widths.size()) break;
-      --widths[widest];
-    }
+  std::size_t total() const {
+    return std::accumulate(widths.begin(), widths.end(), 2 * (std::max<std::size_t>(widths.size(), 1) - 1));
+  }
+  /// The widest columns of words give way, first between words, then within them.
+  void shrink(std::size_t room) {
+    constexpr std::size_t narrowest = 8, readable = 20;
+    for (const bool whole_words : {true, false})
+      while (total() > room) {
+        const auto may_shrink = [&](std::size_t i) {
+          return !right[i] && widths[i] > (whole_words ? std::max(least[i], narrowest) : std::min(least[i], readable));
+        };
+        std::size_t widest = widths.size();
+        for (std::size_t i = 0; i < widths.size(); ++i)
+          if (may_shrink(i) && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+        if (widest == widths.size()) break;
+        --widths[widest];
+      }
+  }
+};
+
+void remove_column(ScreenTable& table, std::size_t at) {
+  const auto erase = [&](std::vector<std::string>& row) {
+    if (at < row.size()) row.erase(row.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  erase(table.head);
+  for (auto& row : table.rows) erase(row);
+}
+
+bool says_the_same(const ScreenTable& table, std::size_t at) {
+  return table.rows.size() > 1 && std::all_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+           return at < row.size() && row[at] == table.rows.front()[at];
+         });
+}
+
+/// The table with as many columns as there is room for, and how wide these are.
+std::pair<ScreenTable, Columns> fitted(const Painter& painter, ScreenTable table) {
+  const std::size_t room = painter.room();
+  Columns columns(painter, table, false);
+  if (columns.total() <= room || table.head.empty()) {
+    columns.shrink(room);
+    return {std::move(table), std::move(columns)};
+  }
+  std::vector<std::string> out;
+  const auto leave_out = [&](std::size_t at) {
+    if (!table.head[at].empty()) out.insert(out.begin(), table.head[at]);
+    remove_column(table, at);
+  };
+  const auto fits = [&](bool shrinks) {
+    columns = Columns(painter, table, true);
+    if (shrinks) columns.shrink(room);
+    return columns.total() <= room;
+  };
+  for (std::size_t at = table.head.size(); at-- > 1 && !fits(false);)
+    if (says_the_same(table, at)) leave_out(at);
+  while (!fits(true) && table.head.size() > 1) leave_out(table.head.size() - 1);
+  if (!out.empty())
+    table.more += fmt::format("{}without {}: --all or --format csv", table.more.empty() ? "" : "; ", join(out, ", "));
+  return {std::move(table), std::move(columns)};
+}
+
+void Painter::draw(const ScreenTable& given) {
+  const auto [of, sized] = fitted(*this, given);
+  const auto& widths = sized.widths;
+  const auto& right = sized.right;
   const auto row_text = [&](const std::vector<std::string>& row, Tone tone, std::string_view label) {
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      cells.push_back(cut(shown(row[i]), widths[i], most_lines_of_cell));
+      cells.push_back(cut(shown(row[i]), widths[i], of.most_lines));
       height = std::max(height, cells.back().size());
     }
     for (std::size_t k = 0; k < height; ++k) {
@@ -244,7 +299,8 @@ void Painter::draw(const ScreenTable& of) {
   if (!of.head.empty()) row_text(of.head, Tone::faint, of.label);
   for (const auto& row : of.rows)
     row_text(row, Tone::plain, of.head.empty() && &row == &of.rows.front() ? of.label : "");
-  if (!of.more.empty()) line("", coloured(of.more, colour_of(Tone::faint)));
+  if (of.more.empty()) return;
+  for (const std::string& text : wrapped(of.more, room())) line("", coloured(text, colour_of(Tone::faint)));
 }
 
 }  // namespace
@@ -281,6 +337,10 @@ std::string render(const Screen& screen, const ScreenStyle& style) {
     for (const std::string& note : screen.notes)
       for (const std::string& text : wrapped(painter.shown(note), whole))
         painter.line("", painter.coloured(text, colour_of(Tone::faint)));
+  }
+  if (screen.list) {
+    painter.out += "\n";
+    painter.draw(*screen.list);
   }
   return painter.out;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/hardware/cluster.h"
 
 namespace assay::verbs {
 namespace {
@@ -22,21 +23,53 @@ std::vector<const hardware::Chip*> distinct(const std::vector<const hardware::Ch
 /// To the millionth of a dollar, so that a price reads as it was written.
 double hourly(const hardware::Price& price) { return std::round((price.value.value * 1_h).value() * 1e6) / 1e6; }
 
-/// A provider that lists all of the chips, if there is one.
+/// The provider that lists all of the chips that have a price, of several the one whose oldest of these prices is
+/// newest; empty where there is none.
 std::string common_provider(const std::vector<const hardware::Chip*>& chips) {
-  for (const std::string& provider : hardware::price_providers(*chips.front()))
-    if (std::all_of(chips.begin(), chips.end(), [&](const hardware::Chip* chip) {
-          const auto known = hardware::price_providers(*chip);
-          return std::find(known.begin(), known.end(), provider) != known.end();
-        }))
-      return provider;
-  return {};
+  std::string best, newest;
+  for (const hardware::Chip* chip : chips) {
+    if (hardware::price_providers(*chip).empty()) continue;
+    for (const std::string& provider : hardware::price_providers(*chip)) {
+      std::string oldest;
+      for (const hardware::Chip* other : chips) {
+        if (hardware::price_providers(*other).empty()) continue;
+        hardware::Chip there = *other;
+        there.own_price.reset();
+        there.price_provider = provider;
+        const hardware::Price* price = hardware::newest_price(there);
+        if (!price || oldest.empty() || price->date < oldest) oldest = price ? price->date : std::string();
+        if (!price) break;
+      }
+      if (oldest > newest) {
+        best = provider;
+        newest = oldest;
+      }
+    }
+    break;  // a provider of all is one of the first chip's
+  }
+  return best;
 }
 
-void note_mixture(const std::vector<const hardware::Chip*>& chips, report::Response& response) {
+/// The chips that a request compares: those of --on and --compare, and the arguments of `chips`.
+std::vector<hardware::Chip> compared_chips(const Request& request, const hardware::Catalogue& catalogue) {
+  std::vector<std::string> texts;
+  for (const char* option : {"on", "compare"})
+    for (const std::string& value : request.values(option))
+      for (std::string& one : split(value, ',')) texts.push_back(std::move(one));
+  if (request.verb().name == "chips") texts.insert(texts.end(), request.arguments().begin(), request.arguments().end());
+  std::vector<hardware::Chip> out;
+  if (texts.size() < 2) return out;
+  for (const std::string& text : texts)
+    if (auto cluster = hardware::parse_cluster(trim(text.substr(0, text.find(".."))), catalogue, "--on"))
+      out.push_back(std::move(cluster->chip));
+  return out;
+}
+
+/// Whose prices a comparison uses.
+void note_providers(const std::vector<const hardware::Chip*>& chips, report::Response& response) {
   std::vector<std::string> whose;
-  bool mixed = false;
   const hardware::Price* first = nullptr;
+  bool mixed = false;
   for (const hardware::Chip* chip : chips) {
     const hardware::Price* price = hardware::newest_price(*chip);
     if (!price) continue;
@@ -44,12 +77,12 @@ void note_mixture(const std::vector<const hardware::Chip*>& chips, report::Respo
     if (!first) first = price;
     whose.push_back(fmt::format("{} for {}", price->provider, chip->id));
   }
-  if (!mixed) return;
-  const std::string common = common_provider(chips);
-  response.notes.push_back(fmt::format(
-      "prices of different providers are mixed: {}; {}", join(whose, ", "),
-      common.empty() ? "no provider in the catalogue lists all of these chips, --price CHIP=USD gives your own"
-                     : fmt::format("--prices '{}' has all of them", common)));
+  if (whose.size() < 2) return;
+  response.notes.push_back(
+      mixed ? fmt::format("prices of different providers are mixed: {}; --price CHIP=USD gives your own",
+                          join(whose, ", "))
+            : fmt::format("all prices are {}'s; --prices names another provider, --price CHIP=USD gives your own",
+                          first->provider));
   response.important.push_back(response.notes.back());
 }
 
@@ -61,6 +94,12 @@ Result<hardware::PriceChoice> read_prices(const Request& request, const hardware
     ASSAY_CHECK(hardware::add_own_price(choice, text, catalogue, "--price"));
   if (const auto name = request.value("prices"))
     ASSAY_SET(choice.provider, hardware::find_provider(*name, catalogue, "--prices"));
+  if (!choice.provider.empty()) return choice;
+  const std::vector<hardware::Chip> chips = compared_chips(request, catalogue);
+  std::vector<const hardware::Chip*> open;
+  for (const hardware::Chip& chip : chips)
+    if (!choice.own.contains(chip.id)) open.push_back(&chip);
+  if (distinct(open).size() > 1) choice.provider = common_provider(distinct(open));
   return choice;
 }
 
@@ -95,7 +134,7 @@ void add_prices(const std::vector<const hardware::Chip*>& chips, std::string_vie
     response.important.push_back(response.notes.back());
   }
   if (rows.empty()) return;
-  if (each.size() > 1) note_mixture(each, response);
+  if (each.size() > 1) note_providers(each, response);
   response.results.emplace_back("prices", std::move(rows));
 }
 

@@ -8,7 +8,7 @@
 
 namespace assay::verbs {
 
-/// What --price and --prices say.
+/// What --price and --prices say; chips that are compared have prices of one provider, where one lists all of them.
 Result<hardware::PriceChoice> read_prices(const Request& request, const hardware::Catalogue& catalogue);
 
 /// Adds `prices` with each price that was used, and what a reader should know: sources and dates, chips without a

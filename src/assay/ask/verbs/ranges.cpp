@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/hardware/cluster.h"
 
 namespace assay::verbs {
 
@@ -67,8 +68,24 @@ Result<std::vector<std::int64_t>> counts_of_range(std::string_view text, std::st
   return out;
 }
 
-Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view where) {
-  constexpr std::size_t most_clusters = 512;
+namespace {
+
+/// "h100-sxm:8" as its chip and its count; nothing where it is written in another way.
+struct CountedChip {
+  hardware::Chip chip;
+  std::int64_t count;
+};
+std::optional<CountedChip> counted_chip(std::string_view text, const hardware::Catalogue& catalogue) {
+  const auto cluster = hardware::parse_cluster(text, catalogue, "--on");
+  const bool is_counted = cluster && cluster->slices == 1 && text.find(':') != std::string_view::npos;
+  return is_counted ? std::optional(CountedChip{cluster->chip, cluster->chips()}) : std::nullopt;
+}
+
+}  // namespace
+
+Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view where,
+                                         const hardware::Catalogue& catalogue) {
+  constexpr std::size_t most_clusters = 512, few = 16;
   ClusterRange out;
   for (const std::string& part : split(text, ',')) {
     const std::string one(trim(part));
@@ -81,13 +98,41 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
       continue;
     }
     ASSAY_TRY(sizes, counts_of_range(std::string_view(one).substr(colon + 1), where, most_clusters));
+    const bool steps = one.find(':', dots) != std::string::npos;
+    const auto first = counted_chip(fmt::format("{}:{}", one.substr(0, colon), sizes.front()), catalogue);
+    if (first && !steps) {
+      std::vector<std::int64_t> all = hardware::cluster_sizes(first->chip, sizes.front(), sizes.back(), few + 1);
+      const bool is_coarse = all.size() > few;
+      out.coarse |= is_coarse;
+      if (!is_coarse && !all.empty()) sizes = std::move(all);
+    }
     for (std::int64_t n : sizes) out.clusters.push_back(fmt::format("{}:{}", one.substr(0, colon), n));
     out.counted.resize(out.clusters.size(), true);
   }
   if (out.clusters.size() > most_clusters)
     return fail(std::string(where), fmt::format("more than {} clusters", most_clusters),
-                "A..B doubles; use a larger step in A..B:STEP", Error::Kind::usage);
+                "A..B doubles where it has many counts; use a larger step in A..B:STEP", Error::Kind::usage);
   return out;
+}
+
+std::string finer_range(const ClusterRange& range, std::string_view chosen, const hardware::Catalogue& catalogue) {
+  constexpr std::size_t most_between = 8;
+  const std::size_t at = static_cast<std::size_t>(
+      std::find(range.clusters.begin(), range.clusters.end(), chosen) - range.clusters.begin());
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < range.clusters.size(); ++i) {
+    out.push_back(range.clusters[i]);
+    if ((i != at && i + 1 != at) || i + 1 == range.clusters.size() || !range.counted[i] || !range.counted[i + 1])
+      continue;
+    const auto from = counted_chip(range.clusters[i], catalogue), to = counted_chip(range.clusters[i + 1], catalogue);
+    if (!from || !to || from->chip.id != to->chip.id) continue;
+    const std::vector<std::int64_t> between =
+        hardware::cluster_sizes(from->chip, from->count + 1, to->count - 1, static_cast<std::size_t>(to->count));
+    const std::size_t step = between.size() / most_between + 1;
+    for (std::size_t k = step - 1; k < between.size(); k += step)
+      out.push_back(fmt::format("{}:{}", range.clusters[i].substr(0, range.clusters[i].find(':')), between[k]));
+  }
+  return join(out, ",");
 }
 
 }  // namespace assay::verbs

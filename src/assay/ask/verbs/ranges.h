@@ -1,5 +1,6 @@
 // Values of a range: --vary NAME=FROM..TO or NAME=A,B,C makes one number of a request take several, and clusters may be
-// several in one word: "h100-sxm:1024,b200:512" lists, "h100-sxm:8..4096" doubles, "h100-sxm:8..64:8" steps.
+// several in one word: "h100-sxm:1024,b200:512" lists, "h100-sxm:8..64" takes every count that nodes allow, and
+// "h100-sxm:8..64:16" steps.
 #pragma once
 #include <optional>
 #include <span>
@@ -35,9 +36,14 @@ Result<std::vector<std::int64_t>> counts_of_range(std::string_view text, std::st
 struct ClusterRange {
   std::vector<std::string> clusters;  ///< each in the CLUSTER grammar
   std::vector<bool> counted;  ///< whether it is from a range: sizes that a chip does not come in may be left out
+  bool coarse = false;        ///< a range has so many counts that it doubles
 };
 
 /// One cluster is a range of one; `where` names the flag in errors.
-Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view where);
+Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view where,
+                                         const hardware::Catalogue& catalogue);
+
+/// The clusters of a coarse range, separated by commas, with counts between the chosen one and its neighbours added.
+std::string finer_range(const ClusterRange& range, std::string_view chosen, const hardware::Catalogue& catalogue);
 
 }  // namespace assay::verbs

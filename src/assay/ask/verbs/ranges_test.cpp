@@ -39,5 +39,24 @@ TEST(CountsOfRange, DoubleOrTakeSteps) {
   for (const char* text : {"8..3", "x..8", "1..8:0"}) EXPECT_FALSE(counts_of_range(text, "--on", 100)) << text;
 }
 
+TEST(ClusterRange, TakesEveryCountThatNodesAllow) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto clusters = [&](const std::string& text) { return join(parse_cluster_range(text, "--on", catalogue)->clusters, " "); };
+  EXPECT_EQ(clusters("h100-sxm:5..16"), "h100-sxm:5 h100-sxm:6 h100-sxm:7 h100-sxm:8 h100-sxm:16");
+  EXPECT_EQ(clusters("h100-sxm:8..40:16"), "h100-sxm:8 h100-sxm:24 h100-sxm:40");
+  EXPECT_EQ(clusters("tpu-v5e:1..8,a100-sxm-80:8"), "tpu-v5e:1 tpu-v5e:2 tpu-v5e:4 tpu-v5e:8 a100-sxm-80:8");
+}
+
+TEST(ClusterRange, LongRangesDoubleAndAreRefinedAroundTheChoice) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto range = parse_cluster_range("h100-sxm:8..512", "--on", catalogue);
+  ASSERT_TRUE(range);
+  EXPECT_TRUE(range->coarse);
+  EXPECT_EQ(range->clusters.size(), 7u);
+  EXPECT_EQ(finer_range(*range, "h100-sxm:32", catalogue),
+            "h100-sxm:8,h100-sxm:16,h100-sxm:24,h100-sxm:32,h100-sxm:40,h100-sxm:48,h100-sxm:56,h100-sxm:64,"
+            "h100-sxm:128,h100-sxm:256,h100-sxm:512");
+}
+
 }  // namespace
 }  // namespace assay::verbs

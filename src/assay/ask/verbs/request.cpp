@@ -406,8 +406,8 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
   const hardware::Catalogue& numbers =
       fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
   std::optional<hardware::Catalogue> priced;
-  if (request.has("price") || request.has("prices")) {
-    ASSAY_TRY(choice, read_prices(request, numbers));
+  ASSAY_TRY(choice, read_prices(request, numbers));
+  if (!choice.own.empty() || !choice.provider.empty()) {
     priced = numbers;
     priced->choose_prices(std::move(choice));
   }

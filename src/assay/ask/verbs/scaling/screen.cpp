@@ -2,6 +2,7 @@
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/report/patterns.h"
+#include "assay/ask/report/render.h"
 #include "assay/ask/verbs/request.h"
 
 namespace assay::verbs::scaling {
@@ -47,7 +48,7 @@ Splits: 4 rows of splits: FSDP = {fsdp} | tensor = {tensor} | compute = {compute
 Training: {training.step_time} per step | {training.training_time} | [--chip-hours] {training.mfu%} MFU reached |
   [!--chip-hours] {training.mfu%} MFU assumed)");
   screen.notes = answer.notes;
-  if (request.has("vary") || request.has("walk")) screen.table = answer.table_key;
+  if (request.has("vary") || request.has("walk")) screen.list = report::whole_list(answer.results, answer.table_key);
   return screen;
 }
 

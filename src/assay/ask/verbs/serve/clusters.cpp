@@ -157,6 +157,16 @@ report::Items best_of_each(const std::vector<Alternative>& all, const Request& r
         row.members.emplace_back("cost", *cost);
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
       }
+      if (loaded) {
+        report::Members load{{"utilisation", loaded->times.utilisation},
+                             {"time_to_first_token", loaded->times.first_token.p99},
+                             {"time_per_token", loaded->times.per_token.p99}};
+        if (loaded->cost) {
+          load.emplace_back("cost", *loaded->cost);
+          if (meets) row.tokens_per_dollar = 1e6 / loaded->cost->value();
+        }
+        row.members.emplace_back("load", std::move(load));
+      }
       row.members.emplace_back("strategy", strategy_text(p->strategy));
       add_plan(asked_of(request, all.front().query, q), q, *p, row.members);
     } else if (!found) {

@@ -44,6 +44,13 @@ Hertz most_within_limits(const ServeQuery& query, const serving::LoadedServer& s
                                                  query.choices.per_token.value_or(no_limit));
 }
 
+/// Of a million tokens at the rate of the request.
+std::optional<Dollars> cost_at_rate(const ServeQuery& query, const serving::ServingPoint& point,
+                                    const serving::LoadedServer& server) {
+  const auto cost = cost_of_million(query, *query.rate * Tokens(server.lengths.output.mean()));
+  return cost ? std::optional(chips_in_all(query, point) / query.chips() * *cost) : std::nullopt;
+}
+
 }  // namespace
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
@@ -82,6 +89,7 @@ Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::Se
   out.times = serving::loaded_times(server, *query.rate / server.replicas);
   out.meets = search::meets_limits(out.times, query.choices);
   out.most_requests = most_within_limits(query, server);
+  out.cost = cost_at_rate(query, point, server);
   return out;
 }
 
@@ -115,10 +123,9 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
   const TokensPerSecond tokens = *query.rate * Tokens(server.lengths.output.mean());
   out.emplace_back("tokens_per_second", tokens);
   std::string cost_text;
-  if (const auto cost = cost_of_million(query, tokens)) {
-    const Dollars all = chips_in_all(query, point) / query.chips() * *cost;
-    out.emplace_back("cost_per_million_tokens", all);
-    cost_text = fmt::format(" at {} per million", human(all));
+  if (const auto cost = cost_at_rate(query, point, server)) {
+    out.emplace_back("cost_per_million_tokens", *cost);
+    cost_text = fmt::format(" at {} per million", human(*cost));
   }
   const std::string latencies = fmt::format("the 99th percentiles are {} to the first token and {} per token",
                                             human(times.first_token.p99), human(times.per_token.p99));

@@ -346,7 +346,7 @@ void bind(ServeQuery& query) { query.question.setup.model = &query.imported.mode
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size) {
   ServeQuery query;
   ASSAY_CHECK(read_model(request, context, query));
-  ASSAY_TRY(range, parse_cluster_range(request.value("on").value_or(""), "--on"));
+  ASSAY_TRY(range, parse_cluster_range(request.value("on").value_or(""), "--on", context.catalogue));
   if (range.clusters.size() > 1) query.sizes = range.clusters;
   ASSAY_TRY(overrides, overrides_of(request));
   ASSAY_TRY(cluster, query.sizes.empty()

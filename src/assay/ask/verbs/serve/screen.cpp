@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/ask/report/patterns.h"
+#include "assay/ask/report/render.h"
 #include "assay/ask/verbs/plan_text.h"
 
 namespace assay::verbs::serve {
@@ -133,6 +134,46 @@ report::ScreenTable front(const Reader& results) {
   return table;
 }
 
+/// All clusters and formats: at the rate that is asked for, or at full load.
+report::ScreenTable compared(const Reader& results) {
+  std::vector<std::pair<std::string_view, std::string_view>> columns{
+      {"cluster", "{cluster}"}, {"formats", "{formats}"}, {"meets", "{meets}"}};
+  if (results.has("load"))
+    columns.insert(columns.end(), {{"busy", "{load.utilisation%}"},
+                                   {"99 % first token", "{load.time_to_first_token}"},
+                                   {"99 % per token", "{load.time_per_token}"},
+                                   {"per M tokens", "{load.cost}"}});
+  else
+    columns.insert(columns.end(),
+                   {{"per token", "{latency}"}, {"output", "{throughput}"}, {"per M tokens", "{cost}"}});
+  columns.insert(columns.end(), {{"plan", "{strategy}"}, {"why", "{why}"}});
+  return table_of(results, "comparison", "Compared", columns, most_compared);
+}
+
+/// The list that a request asks for.
+std::optional<report::ScreenTable> asked_list(const Request& request, const report::Members& results) {
+  const struct {
+    const char *option, *list;
+    std::vector<std::string_view> keys;
+  } lists[] = {{"list", "decode_steps", {"block", "layers", "step", "over", "time", "time_of_all", "limiter", "bytes"}},
+               {"products", "products", {}},
+               {"fits",
+                "fits",
+                {"format", "weights", "kv_bytes_per_token", "smallest_slice", "caches", "slice_for_batch",
+                 "max_batch_here"}},
+               {"improve",
+                "changes",
+                {"change", "tokens_per_second", "gain", "time_per_token", "time_to_first_token"}},
+               {"vary",
+                "sweep",
+                {"batch", "step_time", "tokens_per_second", "served_tokens_per_second", "total", "limiter", "cost",
+                 "fits"}}};
+  for (const auto& [option, list, keys] : lists)
+    if (request.has(option))
+      if (auto table = report::whole_list(results, list, keys)) return table;
+  return std::nullopt;
+}
+
 }  // namespace
 
 report::Screen serve_screen(const Request& request, const report::Response& response, const std::string& plan) {
@@ -156,28 +197,22 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
   add_blocks(screen, results, R"(
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit
+No stages: {without_stages.strategy} | batch {without_stages.batch} |
+  {without_stages.tokens_per_second} of output, {without_stages.gain+%} | {without_stages.time_per_token} per token
 Load: {load.requests_per_second} requests/s | {load.utilisation%} busy |
   saturates at {load.saturation_requests_per_second} | 99 % within {load.time_to_first_token.p99} to the first token |
   {load.time_per_token.p99} per token
+Simulated: {load.simulated.requests} requests | 99 % within {load.simulated.time_to_first_token.p99} to the first token |
+  {load.simulated.time_per_token.p99} per token
 Draft: {speculation.tokens_per_second} | {speculation.time_per_token} per token | {speculation.speedup} times as fast)");
   if (!results.has("comparison")) add_line(screen, "Helps", helps(results, request.has("batch")));
   if (results.has("comparison"))
-    add_table(screen, table_of(results, "comparison", "Compared",
-                               {{"cluster", "{cluster}"},
-                                {"formats", "{formats}"},
-                                {"meets", "{meets}"},
-                                {"per token", "{latency}"},
-                                {"output", "{throughput}"},
-                                {"per M tokens", "{cost}"},
-                                {"plan", "{strategy}"},
-                                {"why", "{why}"}},
-                               most_compared));
-  else if (results.has("sweep"))
-    screen.table = "sweep";
-  else
+    add_table(screen, compared(results));
+  else if (!results.has("sweep"))
     add_table(screen, front(results));
-  for (const char* list : {"fits", "products", "collectives"})
-    if (results.at(list) && results.at(list)->items()) screen.table = list;
+  screen.list = asked_list(request, response.results);
+  if (request.has("improve") && results.rows("changes").empty())
+    screen.notes.emplace_back("--improve: no change of one choice produces more");
   screen.notes = notes_on_options(response);
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back("More: --all, --explain, --compare CLUSTER, --rate R");

@@ -291,6 +291,25 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
   }
 }
 
+/// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
+void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
+                        report::Members& out) {
+  if (point.strategy.pipeline == 1 || query.choices.pipeline || query.chips() > query.cluster.chips_per_node) return;
+  search::ServingChoices choices = query.choices;
+  choices.pipeline = 1;
+  const auto found = search::search_serving(query.question, query.cluster, choices);
+  if (!found || !found->best) return;
+  const serving::ServingPoint& best = *found->best;
+  report::Members row{{"strategy", strategy_text(best.strategy)},
+                      {"batch", best.batch},
+                      {"tokens_per_second", best.served.tokens_per_second},
+                      {"gain", best.served.tokens_per_second / point.served.tokens_per_second - 1.0},
+                      {"time_per_token", best.served.per_token},
+                      {"time_to_first_token", best.prefill.estimate}};
+  add_plan(request, query, best, row);
+  out.emplace_back("without_stages", std::move(row));
+}
+
 }  // namespace
 
 Result<report::Response> answer(const Request& given, const Context& context) {
@@ -301,6 +320,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query));
     ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
+  }
+  if (search && search->best && !query.sizes.empty()) {
+    ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
+    if (range.coarse) return answer(given.with("on", finer_range(range, query.cluster.text, context.catalogue)), context);
   }
   report::Response response;
   response.notes = query.imported.notes;
@@ -343,6 +366,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     ASSAY_TRY(rows, help_rows(request, context, query, point));
     out.emplace_back("helps", std::move(rows));
   }
+  if (response.outcome == report::Outcome::ok && !query.rate && !context.within)
+    add_without_stages(request, query, point, out);
   if (request.has("improve") && found.fits) {
     ASSAY_CHECK(report::put(out, "changes", change_rows(request, query, point)));
     response.table_key = "changes";

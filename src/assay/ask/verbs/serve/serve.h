@@ -133,6 +133,7 @@ struct PointUnderLoad {
   serving::LoadedTimes times;
   bool meets = false;   ///< keeps up with the rate, within the latency limits
   Hertz most_requests;  ///< within the latency limits
+  std::optional<Dollars> cost = {};  ///< of a million tokens at the rate
 };
 Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found);
 /// Times of the point at the given rate; the headline is that of the loaded server.

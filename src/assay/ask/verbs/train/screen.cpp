@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/ask/report/patterns.h"
+#include "assay/ask/report/render.h"
 #include "assay/ask/verbs/plan_text.h"
 #include "assay/base/text.h"
 
@@ -130,6 +131,16 @@ report::ScreenTable alternatives(const Reader& results, const std::string& plan)
   return table;
 }
 
+/// What would fit instead.
+report::ScreenTable ways_out_table(const Reader& results) {
+  report::ScreenTable table = table_of(
+      results, "ways_out", "Fits",
+      {{"with", "{change}"}, {"step", "{step_time}"}, {"rate", "{tokens_per_second}"}, {"plan", "{strategy}"}},
+      most_sizes);
+  shorten_plans(table);
+  return table;
+}
+
 /// What each rate of the hardware is worth, and where another limit or another plan takes over.
 report::ScreenTable sensitivities(const Reader& results) {
   report::ScreenTable table{"Rates", {"", "now", "elasticity", "if doubled", "other limit", "other plan"}, {}};
@@ -191,15 +202,23 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
     if (sizes.head.size() < 7) shorten_plans(sizes);  // reasons stand whole
     add_table(screen, std::move(sizes));
   } else
-    add_table(screen, alternatives(results, plan));
+    add_table(screen, fits ? alternatives(results, plan) : ways_out_table(results));
   if (results.has("sensitivity")) add_table(screen, sensitivities(results));
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
   for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back(several ? "More: --all, --explain, --pareto"
                                     : "More: --all, --explain, --sensitivity, --list");
-  for (const char* asked : {"list", "pareto"})
-    if (request.has(asked)) screen.table = response.table_key;
+  if (request.has("list"))
+    screen.list = report::whole_list(response.results, "program",
+                                     {"line", "block", "text", "time", "exposed", "flops", "bytes", "part_of"});
+  else if (request.has("pareto"))
+    screen.list = report::whole_list(response.results, "pareto",
+                                     {"cluster", "chips", "step_time", "training_time", "cost", "strategy"});
+  else if (request.has("improve"))
+    screen.list = report::whole_list(response.results, "changes", {"change", "step_time", "faster_by", "why"});
+  if (request.has("improve") && results.rows("changes").empty())
+    screen.notes.emplace_back("--improve: no change of one choice is faster");
   return screen;
 }
 

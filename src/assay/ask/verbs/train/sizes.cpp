@@ -37,7 +37,7 @@ Result<void> read_objective(const Request& request, TrainSizes& sizes) {
                 "add --deadline and --tokens, e.g. --deadline 30day --tokens 15T", Error::Kind::usage);
   if (!sizes.several && (sizes.objective == TrainObjective::chips || request.has("pareto")))
     return fail(request.has("pareto") ? "--pareto" : "--objective", "there is only one cluster to choose from",
-                "give several: --on h100-sxm:8..4096 (doubling), 8..512:8 (in steps of 8) or a list a,b",
+                "give several: --on h100-sxm:8..64 (every count that nodes allow), 8..512:16 (in steps of 16) or a list a,b",
                 Error::Kind::usage);
   return {};
 }
@@ -143,7 +143,7 @@ double scaling_efficiency(const TrainSizes& sizes, const SizedTraining& size) {
 Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   TrainSizes sizes;
   const auto on = request.value("on");
-  ASSAY_TRY(range, parse_cluster_range(on.value_or(""), "--on"));
+  ASSAY_TRY(range, parse_cluster_range(on.value_or(""), "--on", context.catalogue));
   sizes.several = on && range.clusters.size() > 1;
   sizes.wants_front = request.has("pareto");
   ASSAY_CHECK(read_objective(request, sizes));
@@ -194,6 +194,10 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     if (sizes.quick && size.run && size.meets) break;
   }
   sizes.chosen = choose(sizes);
+  if (range.coarse && sizes.objective != TrainObjective::time && sizes.best().shown()) {
+    const std::string finer = finer_range(range, sizes.best().query.cluster.text, context.catalogue);
+    return train_sizes(request.with("on", finer), context);
+  }
   if (!sizes.best().shown() && first) return tl::unexpected<Error>(*first);
   if (!sizes.best().shown()) {
     sizes.quick = false;

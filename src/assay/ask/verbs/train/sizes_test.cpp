@@ -29,8 +29,8 @@ const std::string run = "train llama-3-8b --batch 64seq --seq 4096 --tokens 1T -
 
 TEST(TrainSizes, EverySizeIsWhatItsOwnSearchFinds) {
   const report::Response all = ask_line(run + "--on h100-sxm:8..32 --pareto");
-  const std::string sizes[] = {"8", "16", "32"};
-  for (std::size_t i = 0; i < 3; ++i) {
+  const std::string sizes[] = {"8", "16", "24", "32"};
+  for (std::size_t i = 0; i < std::size(sizes); ++i) {
     const report::Response alone = ask_line(run + "--on h100-sxm:" + sizes[i]);
     const std::string row = "sizes[" + std::to_string(i) + "].";
     EXPECT_EQ(number(all, row + "step_time"), number(alone, "step_time.estimate"));
@@ -43,7 +43,7 @@ TEST(TrainSizes, ObjectivesPickTheBestOfAllSizes) {
   const std::string range = run + "--on h100-sxm:8..32 ";
   const report::Response fast = ask_line(range), cheap = ask_line(range + "--objective cost");
   double least_time = HUGE_VAL, least_cost = HUGE_VAL;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const std::string row = "sizes[" + std::to_string(i) + "].";
     least_time = std::min(least_time, number(fast, row + "training_time"));
     least_cost = std::min(least_cost, number(fast, row + "cost"));
@@ -55,6 +55,41 @@ TEST(TrainSizes, ObjectivesPickTheBestOfAllSizes) {
   const std::string until = " --objective chips --deadline " + exact_number(deadline) + "s";
   EXPECT_EQ(number(ask_line(range + until), "chips"), 16);
   EXPECT_EQ(number(ask_line(run + "--on h100-sxm:8..32:1" + until + " --dp 1"), "chips"), 16);
+}
+
+TEST(TrainSizes, LongRangesAreRefinedAroundTheChoice) {
+  const std::string what = run + "--objective cost --on h100-sxm:";
+  const report::Response all = ask_line(what + "8..512");
+  const auto chosen = static_cast<std::int64_t>(number(all, "chips"));
+  for (const std::int64_t near : {chosen - 8, chosen + 8})
+    if (near >= 8 && near <= 512)
+      EXPECT_LE(number(all, "cost"), number(ask_line(what + std::to_string(near)), "cost")) << near;
+}
+
+TEST(WaysOut, EachFitsAndIsTheBestOfItsKind) {
+  const std::string too_large = "train llama-3-8b --batch 8seq --on rtx-4090:8 --tp 8 --seq ";
+  const report::Response response = ask_line(too_large + "131072");
+  EXPECT_EQ(response.outcome, report::Outcome::infeasible);
+  const auto ways = report::find_path(report::Value{response.results}, "ways_out");
+  ASSERT_TRUE(ways && ways->items());
+  int sequences = 0, clusters = 0;
+  for (const report::Value& row : *ways->items()) {
+    const auto change = report::find_path(row, "change");
+    ASSERT_TRUE(change && change->text());
+    const std::string text = *change->text();
+    const auto with = [&](const std::string& option, const std::string& line) {
+      return ask_line(line).outcome == report::Outcome::ok ? option : std::string();
+    };
+    if (text.starts_with("--seq ")) {
+      ++sequences;
+      const int longest = std::stoi(text.substr(6));
+      EXPECT_EQ(with(text, too_large + std::to_string(longest)), text);
+      EXPECT_EQ(with(text, too_large + std::to_string(longest + 131072 / 64)), "");
+    }
+    if (text.starts_with("--on ")) ++clusters;
+  }
+  EXPECT_EQ(sequences, 1);
+  EXPECT_LE(clusters, 1);
 }
 
 TEST(TrainSizes, SaysWhenNoSizeMeetsTheDeadline) {

@@ -385,6 +385,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
+    if (!context.within && !sizes.several) out.emplace_back("ways_out", ways_out(request, context, query));
   }
   if (request.has("improve")) ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);

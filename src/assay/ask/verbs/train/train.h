@@ -214,6 +214,10 @@ Result<void> add_launch(const Request& request, const Context& context, const Si
 Result<report::Items> change_rows(const Request& request, const hardware::Catalogue& catalogue, const TrainQuery& query,
                                   const search::Candidate& plan, bool fits);
 
+/// Rows of changes to the request that would fit: without what it fixes of the plan, narrower formats, the longest
+/// sequence, the fewest chips, adapters alone.
+report::Items ways_out(const Request& request, const Context& context, const TrainQuery& query);
+
 // The limits of a training step as rows and members of an answer.
 
 /// The limits as rows: time, and how many times longer each would have to take to limit the step.

@@ -1,0 +1,153 @@
+// What would make a plan fit that does not: changes of the request, each asked as a request of its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/ask/verbs/train/train.h"
+#include "assay/ask/verbs/verbs.h"
+#include "assay/predict/search/training/caches.h"
+
+namespace assay::verbs::train {
+namespace {
+
+/// Whether some plan of the request fits.
+bool fits(const Request& request, const Context& context) {
+  const auto cluster = cluster_of(request, context);
+  if (!cluster) return false;
+  auto query = read_train_query(request, context, *cluster);
+  if (!query) return false;
+  query->bind();
+  search::TrainingCaches caches(query->question, query->sequence, query->cluster);
+  search::SearchLimits limits{query->cluster.chip.hbm().capacity.value, 1};
+  limits.slowest = Seconds(1e30);  // without it, what lacks the least memory is looked for where nothing fits
+  limits.any_will_do = true;
+  const auto found = search::search_training(caches, query->choices, limits);
+  return found && !found->best.empty();
+}
+
+/// The last of these values, which ask for more and more, at which the request fits; they fit up to a point.
+template <class Ask>
+std::optional<std::int64_t> last_that_fits(const std::vector<std::int64_t>& values, const Context& context, Ask ask) {
+  std::size_t low = 0, high = values.size();  // the first `low` fit, that at `high` does not
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (fits(ask(values[middle]), context))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 ? std::optional(values[low - 1]) : std::nullopt;
+}
+
+class WaysOut {
+ public:
+  WaysOut(const Request& request, const Context& context, const TrainQuery& query)
+      : request_(request.without("emit")), context_(context), query_(query) {}
+
+  report::Items rows() {
+    add_open_strategy();
+    add_narrower();
+    add_shorter();
+    add_more_chips();
+    if (!request_.has("lora")) add("--lora 16", request_.with("lora", "16"));
+    return std::move(rows_);
+  }
+
+ private:
+  /// Adds a change that fits, with its best plan.
+  bool add(const std::string& change, const Request& changed) {
+    if (!fits(changed, context_)) return false;
+    const auto found = train_sizes(changed, context_);
+    if (!found || found->all.empty() || !found->all[found->chosen].fits()) return false;
+    const SizedTraining& size = found->all[found->chosen];
+    const search::Candidate& plan = size.found.best.front();
+    report::Members row{{"change", change},
+                        {"step_time", plan.cost.estimate},
+                        {"tokens_per_second", Tokens(size.query.batch_tokens) / plan.cost.estimate},
+                        {"strategy", strategy_text(plan.strategy)}};
+    add_plan(changed, size.query, plan, row);
+    rows_.emplace_back(std::move(row));
+    return true;
+  }
+
+  /// Without what the request fixes of the plan.
+  void add_open_strategy() {
+    constexpr std::string_view fixed[] = {"dp",       "fsdp",       "tp",        "pp",      "cp",
+                                          "ep",       "ep-over",    "zero",      "order",   "micro-batch",
+                                          "schedule", "interleave", "recompute", "offload", "sequence-parallel"};
+    Request open = request_;
+    std::string given;
+    for (const std::string_view option : fixed) {
+      if (!request_.has(option)) continue;
+      open = open.without(option);
+      given += fmt::format("{}--{}", given.empty() ? "without " : ", ", option);
+    }
+    if (!given.empty()) add(given, open);
+  }
+
+  /// Gradients and moments in the format of the weights, first one of them.
+  void add_narrower() {
+    constexpr std::string_view narrow = "bf16";
+    const Request grads = request_.with("grads", std::string(narrow)),
+                  moments = request_.with("moments", std::string(narrow));
+    const bool first = !request_.has("grads") && add(fmt::format("--grads {}", narrow), grads);
+    if (first || request_.has("moments") || add(fmt::format("--moments {}", narrow), moments)) return;
+    if (!request_.has("grads"))
+      add(fmt::format("--grads {0} --moments {0}", narrow), grads.with("moments", std::string(narrow)));
+  }
+
+  /// The longest sequence: in 64 steps up to the one asked for.
+  void add_shorter() {
+    constexpr std::int64_t steps = 64;
+    const std::int64_t step = std::max<std::int64_t>(query_.sequence / steps, 1);
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t length = step; length < query_.sequence; length += step) lengths.push_back(length);
+    const auto ask = [&](std::int64_t length) { return request_.with("seq", std::to_string(length)); };
+    if (const auto longest = last_that_fits(lengths, context_, ask))
+      add(fmt::format("--seq {}", *longest), ask(*longest));
+  }
+
+  /// The fewest chips of the kind, up to 64 times as many.
+  void add_more_chips() {
+    constexpr std::int64_t most_times = 64;
+    constexpr std::size_t enough = 4096;
+    const hardware::Cluster& cluster = query_.cluster;
+    if (cluster.slices > 1) return;
+    const std::string chip = cluster.text.substr(0, cluster.text.find(':'));
+    const auto ask = [&](std::int64_t chips) { return request_.with("on", fmt::format("{}:{}", chip, chips)); };
+    std::int64_t lacks = cluster.chips(), reaches = lacks;
+    while (reaches < most_times * cluster.chips()) {
+      const auto next = hardware::cluster_sizes(cluster.chip, 2 * reaches, 4 * reaches, 1);
+      if (next.empty()) return;
+      reaches = next.front();
+      if (fits(ask(reaches), context_)) break;
+      lacks = reaches;
+    }
+    if (lacks == reaches) return;
+    std::vector<std::int64_t> between = hardware::cluster_sizes(cluster.chip, lacks + 1, reaches - 1, enough);
+    while (!between.empty()) {  // from both ends: counts that fit need not be next to each other
+      const std::size_t middle = between.size() / 2;
+      if (fits(ask(between[middle]), context_)) {
+        reaches = between[middle];
+        between.resize(middle);
+      } else {
+        between.erase(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(middle) + 1);
+      }
+    }
+    add(fmt::format("--on {}:{}", chip, reaches), ask(reaches));
+  }
+
+  Request request_;
+  const Context& context_;
+  const TrainQuery& query_;
+  report::Items rows_;
+};
+
+}  // namespace
+
+report::Items ways_out(const Request& request, const Context& context, const TrainQuery& query) {
+  return WaysOut(request, context, query).rows();
+}
+
+}  // namespace assay::verbs::train
