@@ -158,9 +158,11 @@ report::Items best_of_each(const std::vector<Alternative>& all, const Request& r
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
       }
       if (loaded) {
-        report::Members load{{"utilisation", loaded->times.utilisation},
-                             {"time_to_first_token", loaded->times.first_token.p99},
-                             {"time_per_token", loaded->times.per_token.p99}};
+        report::Members load{{"utilisation", loaded->times.utilisation}};
+        if (loaded->times.stable) {
+          load.emplace_back("time_to_first_token", loaded->times.first_token.p99);
+          load.emplace_back("time_per_token", loaded->times.per_token.p99);
+        }
         if (loaded->cost) {
           load.emplace_back("cost", *loaded->cost);
           if (meets) row.tokens_per_dollar = 1e6 / loaded->cost->value();

@@ -294,7 +294,7 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
 /// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
 void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
                         report::Members& out) {
-  if (point.strategy.pipeline == 1 || query.choices.pipeline || query.chips() > query.cluster.chips_per_node) return;
+  if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node) return;
   search::ServingChoices choices = query.choices;
   choices.pipeline = 1;
   const auto found = search::search_serving(query.question, query.cluster, choices);

@@ -211,7 +211,7 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
                                     : "More: --all, --explain, --sensitivity, --list");
   if (request.has("list"))
     screen.list = report::whole_list(response.results, "program",
-                                     {"line", "block", "text", "time", "exposed", "flops", "bytes", "part_of"});
+                                     {"line", "block", "text", "time", "exposed", "part_of"});
   else if (request.has("pareto"))
     screen.list = report::whole_list(response.results, "pareto",
                                      {"cluster", "chips", "step_time", "training_time", "cost", "strategy"});

@@ -75,8 +75,8 @@ TEST(WaysOut, EachFitsAndIsTheBestOfItsKind) {
   int sequences = 0, clusters = 0;
   for (const report::Value& row : *ways->items()) {
     const auto change = report::find_path(row, "change");
-    ASSERT_TRUE(change && change->text());
-    const std::string text = *change->text();
+    ASSERT_TRUE(change);
+    const std::string text = report::scalar_text(*change);
     const auto with = [&](const std::string& option, const std::string& line) {
       return ask_line(line).outcome == report::Outcome::ok ? option : std::string();
     };
