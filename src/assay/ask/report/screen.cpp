@@ -218,20 +218,20 @@ struct Columns {
   std::size_t total() const {
     return std::accumulate(widths.begin(), widths.end(), 2 * (std::max<std::size_t>(widths.size(), 1) - 1));
   }
-  /// The widest columns of words give way, first between words, then within them.
-  void shrink(std::size_t room) {
-    constexpr std::size_t narrowest = 8, readable = 20;
-    for (const bool whole_words : {true, false})
-      while (total() > room) {
-        const auto may_shrink = [&](std::size_t i) {
-          return !right[i] && widths[i] > (whole_words ? std::max(least[i], narrowest) : std::min(least[i], readable));
-        };
-        std::size_t widest = widths.size();
-        for (std::size_t i = 0; i < widths.size(); ++i)
-          if (may_shrink(i) && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
-        if (widest == widths.size()) break;
-        --widths[widest];
-      }
+  /// The widest columns of words give way, between words or within them, until the table has no more than `room`.
+  bool shrink(std::size_t room, bool whole_words) {
+    constexpr std::size_t narrowest = 8;
+    while (total() > room) {
+      const auto may_shrink = [&](std::size_t i) {
+        return !right[i] && widths[i] > (whole_words ? std::max(least[i], narrowest) : narrowest);
+      };
+      std::size_t widest = widths.size();
+      for (std::size_t i = 0; i < widths.size(); ++i)
+        if (may_shrink(i) && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      if (widest == widths.size()) return false;
+      --widths[widest];
+    }
+    return true;
   }
 };
 
@@ -253,23 +253,26 @@ bool says_the_same(const ScreenTable& table, std::size_t at) {
 std::pair<ScreenTable, Columns> fitted(const Painter& painter, ScreenTable table) {
   const std::size_t room = painter.room();
   Columns columns(painter, table, false);
-  if (columns.total() <= room || table.head.empty()) {
-    columns.shrink(room);
-    return {std::move(table), std::move(columns)};
-  }
+  const auto fits = [&](bool folds_heads, bool whole_words) {
+    columns = Columns(painter, table, folds_heads);
+    return columns.shrink(room, true) || (!whole_words && columns.shrink(room, false));
+  };
   std::vector<std::string> out;
   const auto leave_out = [&](std::size_t at) {
     if (!table.head[at].empty()) out.insert(out.begin(), table.head[at]);
     remove_column(table, at);
   };
-  const auto fits = [&](bool shrinks) {
-    columns = Columns(painter, table, true);
-    if (shrinks) columns.shrink(room);
-    return columns.total() <= room;
-  };
-  for (std::size_t at = table.head.size(); at-- > 1 && !fits(false);)
-    if (says_the_same(table, at)) leave_out(at);
-  while (!fits(true) && table.head.size() > 1) leave_out(table.head.size() - 1);
+  bool done = fits(false, true) || fits(false, false) || fits(true, true);
+  for (std::size_t at = table.head.size(); at-- > 1 && !done;)
+    if (says_the_same(table, at)) {
+      leave_out(at);
+      done = fits(true, true);
+    }
+  done = done || fits(true, false);
+  while (!done && table.head.size() > 1) {
+    leave_out(table.head.size() - 1);
+    done = fits(true, false);
+  }
   if (!out.empty())
     table.more += fmt::format("{}without {}: --all or --format csv", table.more.empty() ? "" : "; ", join(out, ", "));
   return {std::move(table), std::move(columns)};

@@ -104,7 +104,10 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
       std::vector<std::int64_t> all = hardware::cluster_sizes(first->chip, sizes.front(), sizes.back(), few + 1);
       const bool is_coarse = all.size() > few;
       out.coarse |= is_coarse;
-      if (!is_coarse && !all.empty()) sizes = std::move(all);
+      // The ends are tried as they are given.
+      if (all.empty() || all.front() != sizes.front()) all.insert(all.begin(), sizes.front());
+      if (all.back() != sizes.back()) all.push_back(sizes.back());
+      if (!is_coarse) sizes = std::move(all);
     }
     for (std::int64_t n : sizes) out.clusters.push_back(fmt::format("{}:{}", one.substr(0, colon), n));
     out.counted.resize(out.clusters.size(), true);
