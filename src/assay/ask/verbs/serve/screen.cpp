@@ -198,7 +198,7 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit
 Or: {without_stages.strategy} without stages | batch {without_stages.batch} |
-  {without_stages.tokens_per_second} of output, {without_stages.gain+%} | {without_stages.time_per_token} per token
+  {without_stages.tokens_per_second} ({without_stages.gain+%}) | {without_stages.time_per_token} per token
 Load: {load.requests_per_second} requests/s | {load.utilisation%} busy |
   saturates at {load.saturation_requests_per_second} | 99 % within {load.time_to_first_token.p99} to the first token |
   {load.time_per_token.p99} per token
