@@ -47,14 +47,14 @@ struct FillBar {
   std::vector<Phrase> text;  ///< behind the bar
 };
 
-/// Rows of cells. Columns of numbers are aligned right. Where there is no room, columns that say the same in every row are
-/// left out, the widest columns of words are wrapped, and at last columns on the right are left out.
+/// Rows of cells. Columns of numbers are aligned right. Where there is no room, columns that say the same in every row
+/// are left out, the widest columns of words are wrapped, and at last columns on the right are left out.
 struct ScreenTable {
   std::string label;
   std::vector<std::string> head;  ///< may be empty
   std::vector<std::vector<std::string>> rows;
-  std::string more{};              ///< what is left out, below the rows
-  std::size_t most_lines{2};       ///< of a cell; dots say that something is missing
+  std::string more{};         ///< what is left out, below the rows
+  std::size_t most_lines{2};  ///< of a cell; dots say that something is missing
 };
 
 /// A blank line.
@@ -64,7 +64,7 @@ struct Screen {
   std::vector<Phrase> headline;      ///< the verdict first
   std::vector<std::string> beneath;  ///< what belongs to the headline, a line each
   std::vector<std::variant<PhraseLine, StackedBar, FillBar, ScreenTable, Gap>> blocks;
-  std::vector<std::string> notes;  ///< those that matter
+  std::vector<std::string> notes;     ///< those that matter
   std::optional<ScreenTable> list{};  ///< that was asked for: shown whole, below
 };
 

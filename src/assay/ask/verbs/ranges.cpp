@@ -120,8 +120,8 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
 
 std::string finer_range(const ClusterRange& range, std::string_view chosen, const hardware::Catalogue& catalogue) {
   constexpr std::size_t most_between = 8;
-  const std::size_t at = static_cast<std::size_t>(
-      std::find(range.clusters.begin(), range.clusters.end(), chosen) - range.clusters.begin());
+  const std::size_t at = static_cast<std::size_t>(std::find(range.clusters.begin(), range.clusters.end(), chosen) -
+                                                  range.clusters.begin());
   std::vector<std::string> out;
   for (std::size_t i = 0; i < range.clusters.size(); ++i) {
     out.push_back(range.clusters[i]);

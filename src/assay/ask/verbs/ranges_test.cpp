@@ -41,7 +41,9 @@ TEST(CountsOfRange, DoubleOrTakeSteps) {
 
 TEST(ClusterRange, TakesEveryCountThatNodesAllow) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const auto clusters = [&](const std::string& text) { return join(parse_cluster_range(text, "--on", catalogue)->clusters, " "); };
+  const auto clusters = [&](const std::string& text) {
+    return join(parse_cluster_range(text, "--on", catalogue)->clusters, " ");
+  };
   EXPECT_EQ(clusters("h100-sxm:5..16"), "h100-sxm:5 h100-sxm:6 h100-sxm:7 h100-sxm:8 h100-sxm:16");
   EXPECT_EQ(clusters("h100-sxm:8..40:16"), "h100-sxm:8 h100-sxm:24 h100-sxm:40");
   EXPECT_EQ(clusters("tpu-v5e:1..8,a100-sxm-80:8"), "tpu-v5e:1 tpu-v5e:4 tpu-v5e:8 a100-sxm-80:8");

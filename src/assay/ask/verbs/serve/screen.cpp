@@ -144,8 +144,7 @@ report::ScreenTable compared(const Reader& results) {
                                    {"99 % per token", "{load.time_per_token}"},
                                    {"per M tokens", "{load.cost}"}});
   else
-    columns.insert(columns.end(),
-                   {{"per token", "{latency}"}, {"output", "{throughput}"}, {"per M tokens", "{cost}"}});
+    columns.insert(columns.end(), {{"per token", "{latency}"}, {"output", "{throughput}"}, {"per M tokens", "{cost}"}});
   columns.insert(columns.end(), {{"plan", "{strategy}"}, {"why", "{why}"}});
   return table_of(results, "comparison", "Compared", columns, most_compared);
 }
@@ -155,19 +154,16 @@ std::optional<report::ScreenTable> asked_list(const Request& request, const repo
   const struct {
     const char *option, *list;
     std::vector<std::string_view> keys;
-  } lists[] = {{"list", "decode_steps", {"block", "layers", "step", "over", "time", "time_of_all", "limiter", "bytes"}},
-               {"products", "products", {}},
-               {"fits",
-                "fits",
-                {"format", "weights", "kv_bytes_per_token", "smallest_slice", "caches", "slice_for_batch",
-                 "max_batch_here"}},
-               {"improve",
-                "changes",
-                {"change", "tokens_per_second", "gain", "time_per_token", "time_to_first_token"}},
-               {"vary",
-                "sweep",
-                {"batch", "step_time", "tokens_per_second", "served_tokens_per_second", "total", "limiter", "cost",
-                 "fits"}}};
+  } lists[] = {
+      {"list", "decode_steps", {"block", "layers", "step", "over", "time", "time_of_all", "limiter", "bytes"}},
+      {"products", "products", {}},
+      {"fits",
+       "fits",
+       {"format", "weights", "kv_bytes_per_token", "smallest_slice", "caches", "slice_for_batch", "max_batch_here"}},
+      {"improve", "changes", {"change", "tokens_per_second", "gain", "time_per_token", "time_to_first_token"}},
+      {"vary",
+       "sweep",
+       {"batch", "step_time", "tokens_per_second", "served_tokens_per_second", "total", "limiter", "cost", "fits"}}};
   for (const auto& [option, list, keys] : lists)
     if (request.has(option))
       if (auto table = report::whole_list(results, list, keys)) return table;

@@ -294,7 +294,8 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
 /// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
 void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
                         report::Members& out) {
-  if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node) return;
+  if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node)
+    return;
   search::ServingChoices choices = query.choices;
   choices.pipeline = 1;
   const auto found = search::search_serving(query.question, query.cluster, choices);
@@ -323,7 +324,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   if (search && search->best && !query.sizes.empty()) {
     ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
-    if (range.coarse) return answer(given.with("on", finer_range(range, query.cluster.text, context.catalogue)), context);
+    if (range.coarse)
+      return answer(given.with("on", finer_range(range, query.cluster.text, context.catalogue)), context);
   }
   report::Response response;
   response.notes = query.imported.notes;

@@ -131,8 +131,8 @@ Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const s
 struct PointUnderLoad {
   serving::ServingPoint point;
   serving::LoadedTimes times;
-  bool meets = false;   ///< keeps up with the rate, within the latency limits
-  Hertz most_requests;  ///< within the latency limits
+  bool meets = false;                ///< keeps up with the rate, within the latency limits
+  Hertz most_requests;               ///< within the latency limits
   std::optional<Dollars> cost = {};  ///< of a million tokens at the rate
 };
 Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found);

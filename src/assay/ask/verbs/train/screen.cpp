@@ -133,10 +133,10 @@ report::ScreenTable alternatives(const Reader& results, const std::string& plan)
 
 /// What would fit instead.
 report::ScreenTable ways_out_table(const Reader& results) {
-  report::ScreenTable table = table_of(
-      results, "ways_out", "Fits",
-      {{"with", "{change}"}, {"step", "{step_time}"}, {"rate", "{tokens_per_second}"}, {"plan", "{strategy}"}},
-      most_sizes);
+  report::ScreenTable table =
+      table_of(results, "ways_out", "Fits",
+               {{"with", "{change}"}, {"step", "{step_time}"}, {"rate", "{tokens_per_second}"}, {"plan", "{strategy}"}},
+               most_sizes);
   shorten_plans(table);
   return table;
 }
@@ -210,8 +210,8 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
   screen.notes.emplace_back(several ? "More: --all, --explain, --pareto"
                                     : "More: --all, --explain, --sensitivity, --list");
   if (request.has("list"))
-    screen.list = report::whole_list(response.results, "program",
-                                     {"line", "block", "text", "time", "exposed", "part_of"});
+    screen.list =
+        report::whole_list(response.results, "program", {"line", "block", "text", "time", "exposed", "part_of"});
   else if (request.has("pareto"))
     screen.list = report::whole_list(response.results, "pareto",
                                      {"cluster", "chips", "step_time", "training_time", "cost", "strategy"});

@@ -36,9 +36,10 @@ Result<void> read_objective(const Request& request, TrainSizes& sizes) {
     return fail("--objective", "the fewest chips are chosen to meet a deadline",
                 "add --deadline and --tokens, e.g. --deadline 30day --tokens 15T", Error::Kind::usage);
   if (!sizes.several && (sizes.objective == TrainObjective::chips || request.has("pareto")))
-    return fail(request.has("pareto") ? "--pareto" : "--objective", "there is only one cluster to choose from",
-                "give several: --on h100-sxm:8..64 (every count that nodes allow), 8..512:16 (in steps of 16) or a list a,b",
-                Error::Kind::usage);
+    return fail(
+        request.has("pareto") ? "--pareto" : "--objective", "there is only one cluster to choose from",
+        "give several: --on h100-sxm:8..64 (every count that nodes allow), 8..512:16 (in steps of 16) or a list a,b",
+        Error::Kind::usage);
   return {};
 }
 
