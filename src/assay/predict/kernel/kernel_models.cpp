@@ -344,7 +344,7 @@ constexpr std::size_t remembered_rows = 512;  ///< of a table
 }  // namespace
 
 TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
-    : format_(rates.format), shape_(shape), cores_(rates.chip.cores), found_(remembered_rows) {
+    : format_(rates.format), shape_(shape), cores_(rates.chip.cores), rows_(remembered_rows) {
   const TileSteps steps = tile_steps(rates, shape);
   const Splits parts = parts_of(steps, shape.k);
   std::copy_n(parts.begin(), usual_splits, part_.begin());
@@ -360,9 +360,7 @@ TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
     };
     if (std::none_of(all.begin(), all.end(), covers)) tiles_.push_back(b);
   }
-  // The best ones for many rows first.
-  std::sort(tiles_.begin(), tiles_.end(),
-            [](const Tile& a, const Tile& b) { return a.columns / a.height * a.step < b.columns / b.height * b.step; });
+  std::sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.step < b.step; });
 }
 
 bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const {
@@ -370,25 +368,32 @@ bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const
          shape_.operand_rows == shape.operand_rows;
 }
 
+void TileTable::cut(double units, Rows& rows) const {
+  rows.units = units;
+  rows.batch = -1;
+  rows.cuts.clear();
+  for (const Tile& tile : tiles_) {
+    const double tiles = std::ceil(units / tile.height) * tile.columns;
+    if (rows.cuts.empty() || tiles < rows.cuts.back().tiles) rows.cuts.push_back({tiles, tile.step});
+  }
+}
+
 const TileTable::Times& TileTable::times(double batch, double rows) {
   const double units = std::ceil(rows / unit_rows);
-  Found& found = found_[static_cast<std::size_t>(units) % found_.size()];
-  if (found.units == units && found.batch == batch) return found.times;
-  found = {units, batch, {never, never, never, never}};
-  constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
-  const bool few = units <= 8.0;          // the best tile is one of the small ones
-  const double spread = nearly * batch * units / cores_;
-  for (std::size_t i = 0; i < usual_splits; ++i)
-    for (std::size_t t = 0; t < tiles_.size(); ++t) {
-      const Tile& tile = tiles_[few ? tiles_.size() - 1 - t : t];
-      // At least one round, and all tiles if cores were never idle. In one part, nothing is added up afterwards.
-      const Seconds least = std::min(found.times[i], found.times[0]), round = tile.step * part_[i];
-      if (nearly * round >= least || spread * (tile.columns / tile.height) * splits[i] * round >= least) continue;
-      const double all = batch * (std::ceil(units / tile.height) * tile.columns) / cores_ * splits[i];
-      const double waves = 0.5 * std::ceil(all) + 0.5 * std::max(1.0, all);
-      found.times[i] = std::min(found.times[i], waves * tile.step * part_[i]);
+  Rows& known = rows_[static_cast<std::size_t>(units) % rows_.size()];
+  if (known.units != units) cut(units, known);
+  if (known.batch == batch) return known.times;
+  known.batch = batch;
+  Times least{never, never, never, never};
+  for (const Rows::Cut& one : known.cuts) {
+    const double all = batch * one.tiles / cores_;
+    for (std::size_t i = 0; i < usual_splits; ++i) {
+      const double rounds = all * splits[i];
+      const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
+      least[i] = std::min(least[i], waves * one.step * part_[i]);
     }
-  return found.times;
+  }
+  return known.times = least;
 }
 
 std::shared_ptr<TileTable> TileTables::of(const ProductRates& rates, const MatmulShape& shape) {

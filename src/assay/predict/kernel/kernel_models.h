@@ -101,16 +101,24 @@ class TileTable {
     double height = 1, columns = 1;  ///< in units of 16 rows; tiles side by side
     Seconds step;                    ///< for one element of k
   };
-  struct Found {
-    double units = 0, batch = 0;
-    Times times{};
+  /// How products of so many rows may be cut.
+  struct Rows {
+    struct Cut {
+      double tiles = 1;  ///< of one product
+      Seconds step;
+    };
+    double units = -1, batch = -1;
+    std::vector<Cut> cuts;  ///< by the time of a tile: each has fewer than those before
+    Times times{};          ///< of `batch` products
   };
+  void cut(double units, Rows& rows) const;
+
   Dtype format_;
   MatmulShape shape_;
   double cores_;
   std::array<double, 4> part_{};  ///< elements of k that a core does, for each split
-  std::vector<Tile> tiles_;       ///< none is worse than another one for all rows
-  std::vector<Found> found_;      ///< the last ones, by their rows
+  std::vector<Tile> tiles_;       ///< none is worse than another one for all rows; by their time
+  std::vector<Rows> rows_;        ///< the last ones
 };
 /// Tables by shape: products of many layers, strategies and phases share them.
 class TileTables {

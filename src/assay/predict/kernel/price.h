@@ -69,10 +69,16 @@ struct ServedDetails {
   double heads = 0;        ///< of attention over a cache: query heads of all sequences
   StreamComposition composition = {};
 };
-/// A kernel of serving. A table of a product's tiles makes this faster and changes no time; derivations take none.
+/// A kernel of serving by its law. A table of a product's tiles makes this faster and changes no time; derivations take
+/// none.
+template <class N>
+NumberOf<N, Seconds> price(const N& num, Law law, const Kernel& kernel, const ServedDetails& details,
+                           const ServingKernels& kernels, TileTable* tiles = nullptr);
 template <class N>
 NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
-                           const ServingKernels& kernels, TileTable* tiles = nullptr);
+                           const ServingKernels& kernels, TileTable* tiles = nullptr) {
+  return price(num, law_of(kernels.rates, kernel), kernel, details, kernels, tiles);
+}
 
 /// Whether attention writes its scores to memory.
 bool is_plain_attention(const program::Program& program, const program::Step& step);

@@ -87,13 +87,13 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
 
 /// Attention of a few queries over a cache.
 template <class N>
-NumberOf<N, Seconds> served_decode(const N& num, const Kernel& kernel, const ServedDetails& details,
+NumberOf<N, Seconds> served_decode(const N& num, Law law, const Kernel& kernel, const ServedDetails& details,
                                    const ServingKernels& kernels) {
   const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
   auto read = factor("decoding in a step", &ServingEffects::decode) *
               decode_time(num, decode_rates(rates), kernel.items, kernel.cache_head, kernel.bytes);
-  if (law_of(rates, kernel) == Law::split) {
+  if (law == Law::split) {
     const AttentionRates by = attention_rates(rates, kernel);
     const auto whole = attention_time(num, by, kernel.attention, false);
     const auto split = split_attention_time(num, by, kernel.attention, kernel.items);
@@ -146,21 +146,21 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const 
 }  // namespace
 
 template <class N>
-NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
+NumberOf<N, Seconds> price(const N& num, Law law, const Kernel& kernel, const ServedDetails& details,
                            const ServingKernels& kernels, TileTable* tiles) {
   const KernelRates& rates = kernels.rates;
   const ServingFactors<N> factor(num, kernels);
   const auto bytes = [&] { return num.given("bytes", kernel.bytes, "read and written by the step"); };
   const auto one = [&] { return num.given("kernels", 1.0, "of the step"); };
   const auto arithmetic = [&] { return num.given("compute", details.arithmetic, "arithmetic at the peak"); };
-  switch (law_of(rates, kernel)) {
+  switch (law) {
     case Law::stream:
       return served_stream(num, kernel, details, kernels);
     case Law::product:
       return served_product(num, kernel, kernels, tiles);
     case Law::split:
     case Law::decode:
-      return served_decode(num, kernel, details, kernels);
+      return served_decode(num, law, kernel, details, kernels);
     case Law::attention:
       return factor.launch() + attention_time(num, attention_rates(rates, kernel), kernel.attention, false);
     case Law::scores: {
@@ -175,8 +175,9 @@ NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetai
   return served_by_shares(num, kernel, details, kernels);
 }
 
-#define ASSAY_INSTANTIATE(N) \
-  template NumberOf<N, Seconds> price(const N&, const Kernel&, const ServedDetails&, const ServingKernels&, TileTable*);
+#define ASSAY_INSTANTIATE(N)                                                                                     \
+  template NumberOf<N, Seconds> price(const N&, Law, const Kernel&, const ServedDetails&, const ServingKernels&, \
+                                      TileTable*);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE

@@ -90,7 +90,7 @@ LatencyFloors::Pass::Pass(const ServingSetup& setup, const ServingProfile& profi
   const numbers::ServingEffects& effects = setup.effects;
   const Seconds start = setup.rates.regime.launch + effects.start.value;
   const Seconds least = effects.code ? std::min(start, effects.code->start.value) : start;
-  for (const ServingProfile::Block& block : profile.blocks)
+  for (const ServingProfile::Block& block : *profile.blocks)
     for (const ServedKernel& kernel : block.kernels) {
       const double n = block.layers * kernel.count;
       const bool starts_alone =
@@ -101,11 +101,6 @@ LatencyFloors::Pass::Pass(const ServingSetup& setup, const ServingProfile& profi
       compute += n * (kernel.flops(1.0) * kernel.time_per_flop);
     }
 }
-
-LatencyFloors::LatencyFloors(const ServingQuestion& question, const ServingProfile& decode)
-    : decode_(question.setup, decode),
-      prompt_(question.setup,
-              make_prompt_profile(question.setup, ServingStrategy{}, fresh_prompt(question), question.prompt)) {}
 
 Seconds LatencyFloors::next_token(const ServingStrategy& strategy) const {
   return std::max(decode_.starts, decode_.weights / static_cast<double>(strategy.tensor * strategy.second));

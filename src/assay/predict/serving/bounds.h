@@ -31,8 +31,9 @@ double cache_values(const ServingQuestion& question, std::int64_t tokens);
 /// or dense weights and the arithmetic of prompts at ideal rates.
 class LatencyFloors {
  public:
-  /// `decode`: a step of the whole model on one chip.
-  LatencyFloors(const ServingQuestion& question, const ServingProfile& decode);
+  /// A step of the whole model on one chip, and the pass of a prompt there.
+  LatencyFloors(const ServingSetup& setup, const ServingProfile& decode, const ServingProfile& prompt)
+      : decode_(setup, decode), prompt_(setup, prompt) {}
   Seconds first_token(const ServingStrategy& strategy) const;
   Seconds next_token(const ServingStrategy& strategy) const;
 

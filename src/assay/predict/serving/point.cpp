@@ -133,8 +133,8 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
     best = option;
     profiles.first_token = time;
   }
-  if (profiles.prefill.profile.blocks.empty() || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
-  if (profiles.joined.blocks.empty()) join_prompts(question, strategy, *options.front(), profiles);
+  if (!profiles.prefill.profile.blocks || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
+  join_prompts(question, strategy, *options.front(), profiles);
   if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);
 }
 

@@ -144,7 +144,12 @@ NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const Serv
                                                    const ServingPoint& point, const ServingProfiles& profiles,
                                                    const training::DerivedLinks& links);
 
-/// Sets what joins a decode step: whole prompts with the attention of an option, or pieces.
+/// Whether prompts join decode steps whole, not in pieces.
+bool joins_whole(const ServingQuestion& question);
+/// What joins a decode step: the attention of whole prompts, or pieces.
+ServingProfile joined_profile(const ServingQuestion& question, const ServingStrategy& strategy,
+                              const ServingProfile& prompt);
+/// Sets what joins a decode step where that is not known, and what it moves.
 void join_prompts(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                   ServingProfiles& profiles);
 

@@ -120,9 +120,80 @@ ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrat
   return make_serving_profile(setup, strategy, 1, ServingKeys{{prompt + 1}, {prompt + 1}, prompt});
 }
 
+FullestStages set_stages(const clock::StageSplit& split, std::int64_t stages, ServingProfile& profile) {
+  const StageParts& parts = *profile.parts;
+  const auto count = static_cast<double>(stages);
+  FullestStages fullest;
+  std::vector<Bytes> caches;
+  Bytes most;
+  double all = 0.0, longest = 0.0;
+  profile.weights = Bytes();
+  for (std::size_t s = 0; s < split.parts.size(); ++s) {
+    const clock::StageSplit::Part& part = split.parts[s];
+    const Bytes outer = parts.outer[part.first][part.last];
+    Bytes weights = outer, held;
+    std::vector<Bytes> by_length(parts.kinds.front().caches.size());
+    double layers = 0.0;
+    for (std::size_t k = 0; k < parts.kinds.size(); ++k) {
+      const StageParts::Kind& kind = parts.kinds[k];
+      const double n = part.layers[k];
+      if (n == 0.0) continue;
+      layers += n;
+      weights += n * kind.own + kind.shared;
+      for (std::size_t i = 0; i < kind.caches.size(); ++i) by_length[i] += n * kind.caches[i];
+    }
+    for (const Bytes cache : by_length) held += cache;
+    if (weights > profile.weights) {
+      profile.weights = weights;
+      profile.outer = outer;
+      fullest.weights = s;
+    }
+    if (s == 0 || held > most) {
+      most = held;
+      caches = std::move(by_length);
+      fullest.caches = s;
+    }
+    longest = std::max(longest, layers);
+    all += layers * static_cast<double>(part.stages);
+  }
+  profile.uneven = std::max(1.0, count * longest / all);
+  const auto lengths = static_cast<double>(caches.size());
+  profile.cache = Bytes();
+  for (const Bytes cache : caches) profile.cache += cache / lengths;
+  auto squares = Bytes() * Bytes();
+  for (const Bytes cache : caches) squares += (cache - profile.cache) * (cache - profile.cache);
+  profile.cache_spread = sqrt(squares / lengths);
+  profile.states = parts.states / count;
+  profile.kernels = parts.kernels / count;
+  profile.together = parts.together || stages > 1;
+  return fullest;
+}
+
+ServingStrategy one_group(ServingStrategy strategy) {
+  strategy.data = strategy.parallelism().expert_data();
+  strategy.pipeline = 1;
+  strategy.layout = {};
+  return strategy;
+}
+
+ServingProfile profile_of_groups(const ServingSetup& setup, const ServingProfile& group,
+                                 const ServingStrategy& strategy) {
+  ServingProfile profile = group;
+  if (profile.parts) set_stages(clock::split_stages(*setup.model, strategy.pipeline), strategy.pipeline, profile);
+  profile.groups = static_cast<double>(strategy.data) / static_cast<double>(one_group(strategy).data);
+  profile.unit *= profile.groups;
+  profile.cache_groups *= profile.groups;
+  for (const auto each : {&ServingProfile::cache, &ServingProfile::cache_spread, &ServingProfile::states,
+                          &ServingProfile::widest, &ServingProfile::boundary})
+    profile.*each = profile.*each / profile.groups;
+  return profile;
+}
+
 void find_tiles(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {
-  for (ServingProfile::Block& block : profile.blocks)
+  ServingProfile::Blocks blocks = *profile.blocks;
+  for (ServingProfile::Block& block : blocks)
     for (ServedKernel& kernel : block.kernels) find_tiles(setup.rates, tables, kernel);
+  profile.blocks = std::make_shared<const ServingProfile::Blocks>(std::move(blocks));
 }
 
 }  // namespace assay::serving

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/predict/clock/stage_split.h"
 #include "assay/predict/numbers/serving_effects.h"
 #include "assay/predict/serving/batch_linear_kernel.h"
 #include "assay/predict/training/link_derivation.h"
@@ -59,12 +60,30 @@ struct ServedCollective {
   StraightLine<Bytes> bytes;
   /// What the bytes consist of; only where they are to be explained. Shared by copies, which never change it.
   std::shared_ptr<const StraightLine<NumberOf<Traced, Bytes>>> origin = {};
+
+  bool same(const ServedCollective& other) const {
+    return kind == other.kind && over == other.over && bytes == other.bytes;
+  }
 };
 
 /// What the memory of a profile consists of.
 struct ProfileOrigin {
   NumberOf<Traced, Bytes> weights, cache, states, widest, gathered, boundary;
   NumberOf<Traced, double> kernels;
+};
+
+/// What stages are made of: of one copy of the experts, on one chip.
+struct StageParts {
+  /// Kinds of layers: those of the decoder, then those of the encoder.
+  struct Kind {
+    Bytes own, shared;          ///< weights of a layer, and those that layers share
+    std::vector<Bytes> caches;  ///< of a sequence in a layer, for each number of tokens that memory is reserved for
+  };
+  std::vector<Kind> kinds;
+  std::array<std::array<Bytes, 2>, 2> outer;  ///< weights outside the layers: of stages that are the first, the last
+  Bytes states;                               ///< of a sequence, of all layers
+  double kernels = 0;                         ///< launched in a step, of all layers
+  bool together = false;                      ///< several chips share a layer
 };
 
 /// The largest of so many draws of a standard normal variable, on average.
@@ -92,7 +111,10 @@ struct ServingProfile {
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
   };
-  std::vector<Block> blocks;
+  using Blocks = std::vector<Block>;
+  /// What a group of replicas that share experts runs, for sequences of that group. Shared by copies of the profile.
+  std::shared_ptr<const Blocks> blocks = {};
+  double groups = 1;        ///< such groups: each takes an equal part of the sequences
   double queries = 1;       ///< new tokens per sequence in one step
   bool prompts = false;     ///< a prefill: lengths differ, so it is never replayed from a captured graph
   double unit = 1;          ///< smallest batch that gives every device a whole sequence
@@ -108,6 +130,8 @@ struct ServingProfile {
   double kernels = 0;       ///< launched on one chip in a step
   bool together = false;    ///< several chips form one server
   Bytes boundary;           ///< sent between stages, per sequence
+  /// What the numbers above are summed from that depend on the stages.
+  std::shared_ptr<const StageParts> parts = {};
   /// Only set where the profile is explained. Shared by copies of the profile, which never change it.
   std::shared_ptr<const ProfileOrigin> origin = {};
   /// Only where many batches are priced with one setup: see remember_prices(). Shared by copies of the profile.
@@ -128,6 +152,18 @@ training::DerivedLinks derived_links(const Traced& num, const ServingSetup& setu
 /// How many of `tensor` devices of a tensor-parallel group hold the same keys if each holds whole heads; 1 where none
 /// or all of them do.
 std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor);
+
+/// The stages with most weights and with most caches.
+struct FullestStages {
+  std::size_t weights = 0, caches = 0;
+};
+/// Splits the layers over so many stages: sets what depends on them, for one group of replicas.
+FullestStages set_stages(const clock::StageSplit& split, std::int64_t stages, ServingProfile& profile);
+/// The strategy whose profile serves all that differ from it in stages and replicas alone.
+ServingStrategy one_group(ServingStrategy strategy);
+/// The profile of a strategy from that of one_group().
+ServingProfile profile_of_groups(const ServingSetup& setup, const ServingProfile& group,
+                                 const ServingStrategy& strategy);
 
 /// Smallest batch that gives every device a whole sequence, however batches are split.
 std::int64_t serving_unit(const ServingStrategy& strategy);

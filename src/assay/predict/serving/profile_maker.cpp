@@ -73,9 +73,7 @@ ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels, const std::ve
 }
 
 bool same_kernel(const ServedKernel& a, const ServedKernel& b) { return a.same_work(b); }
-bool same_collective(const ServedCollective& a, const ServedCollective& b) {
-  return a.kind == b.kind && a.over == b.over && a.bytes == b.bytes;
-}
+bool same_collective(const ServedCollective& a, const ServedCollective& b) { return a.same(b); }
 
 /// Products that read the same tensor become one, with the columns of all: queries, keys and values, or gate and up.
 void join_products(const std::vector<const program::Step*>& steps, std::vector<ServedKernel>& kernels) {
@@ -96,13 +94,13 @@ void join_products(const std::vector<const program::Step*>& steps, std::vector<S
 
 /// Kernels that several kinds of layers have in common are priced once, with the first of them. Weights of experts stay
 /// where they are: which of them are read depends on the block.
-void share_kernels(ServingProfile& profile) {
-  for (std::size_t b = 1; b < profile.blocks.size(); ++b) {
-    ServingProfile::Block& later = profile.blocks[b];
+void share_kernels(ServingProfile::Blocks& blocks) {
+  for (std::size_t b = 1; b < blocks.size(); ++b) {
+    ServingProfile::Block& later = blocks[b];
     const auto taken = [&](const ServedKernel& kernel) {
       if (kernel.expert_bytes > Bytes() || kernel.narrowed_experts > Bytes()) return false;
       for (std::size_t e = 0; e < b; ++e) {
-        ServingProfile::Block& earlier = profile.blocks[e];
+        ServingProfile::Block& earlier = blocks[e];
         if (earlier.last_tokens != later.last_tokens) continue;
         for (ServedKernel& known : earlier.kernels)
           if (known.same_work(kernel)) {
@@ -178,14 +176,21 @@ class ProfileMaker {
     if (encodes) add_blocks({lower_pair(lower::lower_encoder)}, *model_.encoder, static_cast<double>(keys_.source));
     add_blocks(programs, model_.decoder, profile_.queries);
     count_launches();
-    profile_.together = strategy_.tensor * parallelism_.fsdp * parallelism_.pipeline * parallelism_.expert > 1;
-    share_kernels(profile_);
+    parts_.together = strategy_.tensor * parallelism_.fsdp * parallelism_.expert > 1;
+    share_kernels(blocks_);
+    profile_.blocks = std::make_shared<const ServingProfile::Blocks>(std::move(blocks_));
     const program::Program& one = programs.front().first;
-    const clock::StageSplit split = clock::split_stages(model_, parallelism_.pipeline);
-    add_weights(one, split);
-    add_caches(one, split);
+    add_weights(one);
+    add_caches(one);
     add_states(one, encodes);
-    if (num_) profile_.origin = std::make_shared<const ProfileOrigin>(std::move(origin_));
+    profile_.parts = std::make_shared<const StageParts>(std::move(parts_));
+    const clock::StageSplit split = clock::split_stages(model_, parallelism_.pipeline);
+    const FullestStages fullest = set_stages(split, parallelism_.pipeline, profile_);
+    if (num_) {
+      origin_.weights = derive_weights(one, split.parts[fullest.weights]);
+      if (keys_.reserved.size() == 1) origin_.cache = derive_cache(one, split.parts[fullest.caches]);
+      profile_.origin = std::make_shared<const ProfileOrigin>(std::move(origin_));
+    }
     return std::move(profile_);
   }
 
@@ -232,7 +237,7 @@ class ProfileMaker {
       peak(block, false, lowered_, profile_.widest, origin_.widest);
       if (strategy_.scheme.weights == lower::WeightScheme::gathered)
         peak(block, true, 1.0, profile_.gathered, origin_.gathered);
-      profile_.blocks.push_back(std::move(out));
+      blocks_.push_back(std::move(out));
     }
   }
 
@@ -280,11 +285,11 @@ class ProfileMaker {
   }
 
   void count_launches() {
-    for (const ServingProfile::Block& block : profile_.blocks) {
+    for (const ServingProfile::Block& block : blocks_) {
       double started = 0.0;
       for (const ServedKernel& kernel : block.kernels) started += kernel.count * kernel.started(setup_.effects);
       for (const ServedCollective& collective : block.collectives) started += collective.count;
-      profile_.kernels += block.layers / static_cast<double>(parallelism_.pipeline) * started;
+      parts_.kernels += block.layers * started;
       if (num_)
         origin_.kernels =
             origin_.kernels +
@@ -301,78 +306,64 @@ class ProfileMaker {
     return over == 1.0 ? sum : sum / num_->given("sequences", over, "that the step was lowered for");
   }
 
-  /// Weights of a stage: outside the layers, and all.
   template <class N>
-  std::pair<NumberOf<N, Bytes>, NumberOf<N, Bytes>> stage_weights(const N& num, const program::Program& one,
-                                                                  const clock::StageSplit::Part& part) const {
-    const auto bytes_of = [&](const std::vector<model::Weight>& weights, bool shared) {
-      return weight_bytes(num, weights, setup_.formats, one, stage_.rules, shared);
-    };
-    const auto outer = num.named("outside the layers", bytes_of(stage_ends(model_, part.first, part.last), false));
-    NumberOf<N, Bytes> sum = outer;
-    std::size_t kind = 0;
+  NumberOf<N, Bytes> bytes_of(const N& num, const program::Program& one, const std::vector<model::Weight>& weights,
+                              bool shared) const {
+    return weight_bytes(num, weights, setup_.formats, one, stage_.rules, shared);
+  }
+
+  /// Calls `take` with every kind of layers: the decoder's, then the encoder's.
+  template <class F>
+  void each_kind(F take) const {
     for (const model::LayerStack* stack : {&model_.decoder, model_.encoder ? &*model_.encoder : nullptr})
-      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
-        const double n = part.layers[kind++];
-        if (n == 0.0) continue;
-        const std::vector<model::Weight> weights = model::layer_weights(model_, stack->kinds[k]);
-        const auto layer = num.named("weights of a layer", bytes_of(weights, false));
-        sum = sum +
-              (num.times("layers", n, "on the stage", layer) + num.named("shared weights", bytes_of(weights, true)));
-      }
-    return {outer, sum};
+      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) take(stack->kinds[k]);
   }
 
-  /// Weights of the fullest stage.
-  void add_weights(const program::Program& one, const clock::StageSplit& split) {
-    const auto stages = static_cast<double>(parallelism_.pipeline);
-    for (const clock::StageSplit::Part& part : split.parts) {
-      const auto [outer, sum] = stage_weights(Plain{}, one, part);
-      double layers = 0.0;
-      for (const std::int16_t n : part.layers) layers += n;
-      if (sum > profile_.weights) {
-        profile_.weights = sum;
-        profile_.outer = outer;
-        if (num_) origin_.weights = stage_weights(*num_, one, part).second;
-      }
-      profile_.uneven = std::max(profile_.uneven, stages * layers / static_cast<double>(clock::layers_of(model_)));
-    }
+  void add_weights(const program::Program& one) {
+    for (const bool first : {false, true})
+      for (const bool last : {false, true})
+        parts_.outer[first][last] = bytes_of(Plain{}, one, stage_ends(model_, first, last), false);
+    each_kind([&](const model::Layer& layer) {
+      const std::vector<model::Weight> weights = model::layer_weights(model_, layer);
+      parts_.kinds.push_back({bytes_of(Plain{}, one, weights, false), bytes_of(Plain{}, one, weights, true), {}});
+    });
   }
 
-  /// Caches of the fullest stage: mean and spread over the tokens that are reserved.
-  void add_caches(const program::Program& one, const clock::StageSplit& split) {
-    std::vector<std::vector<Bytes>> held_by(split.parts.size());
-    for (std::size_t s = 0; s < split.parts.size(); ++s)
-      for (const std::int64_t reserved : keys_.reserved)
-        held_by[s].push_back(stage_cache(Plain{}, one, split.parts[s], reserved));
+  NumberOf<Traced, Bytes> derive_weights(const program::Program& one, const clock::StageSplit::Part& part) const {
+    auto sum =
+        num_->named("outside the layers", bytes_of(*num_, one, stage_ends(model_, part.first, part.last), false));
+    std::size_t kind = 0;
+    each_kind([&](const model::Layer& layer) {
+      const double n = part.layers[kind++];
+      if (n == 0.0) return;
+      const std::vector<model::Weight> weights = model::layer_weights(model_, layer);
+      const auto own = num_->named("weights of a layer", bytes_of(*num_, one, weights, false));
+      sum = sum + (num_->times("layers", n, "on the stage", own) +
+                   num_->named("shared weights", bytes_of(*num_, one, weights, true)));
+    });
+    return sum;
+  }
+
+  void add_caches(const program::Program& one) {
+    for (std::size_t k = 0; k < model_.decoder.kinds.size(); ++k) parts_.kinds[k].caches.resize(keys_.reserved.size());
     for (const program::Block& block : one.blocks) {
       if (block.kind < 0) continue;
       const model::Layer& layer = model_.decoder.kinds[at(block.kind)];
+      Bytes all;
+      each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
+        for (std::size_t i = 0; i < keys_.reserved.size(); ++i) {
+          const Bytes held = layer_cache(Plain{}, one, tensor, reserved_tokens(layer, cross, keys_.reserved[i]));
+          parts_.kinds[at(block.kind)].caches[i] += held;
+          all += held;
+        }
+      });
       const bool copies =
           work_.queries == 1 && setup_.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0;
       if (!copies) continue;
-      Bytes copied;
-      each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
-        for (const std::int64_t reserved : keys_.reserved)
-          copied += layer_cache(Plain{}, one, tensor, reserved_tokens(layer, cross, reserved)) /
-                    static_cast<double>(keys_.reserved.size()) *
-                    static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
-      });
+      const Bytes copied = all / static_cast<double>(keys_.reserved.size()) *
+                           static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
       profile_.widest = std::max(profile_.widest, copied);  // copies of one layer at a time
     }
-    const auto total = [](const std::vector<Bytes>& bytes) {
-      return std::accumulate(bytes.begin(), bytes.end(), Bytes());
-    };
-    const std::vector<Bytes>& held = *std::max_element(
-        held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
-    const auto shares = static_cast<double>(held.size());
-    for (const Bytes bytes : held) profile_.cache += bytes / shares;
-    if (num_ && held.size() == 1)
-      origin_.cache =
-          stage_cache(*num_, one, split.parts[at(static_cast<int>(&held - held_by.data()))], keys_.reserved.front());
-    auto squares = Bytes() * Bytes();
-    for (const Bytes bytes : held) squares += (bytes - profile_.cache) * (bytes - profile_.cache);
-    profile_.cache_spread = sqrt(squares / shares);
   }
 
   /// Bytes of one sequence's cache of `tokens` tokens in one layer.
@@ -383,16 +374,14 @@ class ProfileMaker {
            num.given("sequences", lowered_, "that the step was lowered for");
   }
   /// Bytes of one sequence's caches on a stage.
-  template <class N>
-  NumberOf<N, Bytes> stage_cache(const N& num, const program::Program& one, const clock::StageSplit::Part& part,
-                                 std::int64_t reserved) const {
-    NumberOf<N, Bytes> sum{};
+  NumberOf<Traced, Bytes> derive_cache(const program::Program& one, const clock::StageSplit::Part& part) const {
+    NumberOf<Traced, Bytes> sum{};
     for (const program::Block& block : one.blocks) {
       if (block.kind < 0) continue;
       const model::Layer& layer = model_.decoder.kinds[at(block.kind)];
       each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
-        sum = sum + num.times("layers", part.layers[at(block.kind)], "on the stage",
-                              layer_cache(num, one, tensor, reserved_tokens(layer, cross, reserved)));
+        sum = sum + num_->times("layers", part.layers[at(block.kind)], "on the stage",
+                                layer_cache(*num_, one, tensor, reserved_tokens(layer, cross, keys_.reserved.front())));
       });
     }
     return sum;
@@ -425,7 +414,7 @@ class ProfileMaker {
     return layer.attention && !cross ? model::held_tokens(*layer.attention, tokens) : tokens;
   }
 
-  /// States of a fixed size, and activations between stages.
+  /// States of a fixed size, of all layers, and activations between stages.
   void add_states(const program::Program& one, bool encodes) {
     const Dtype activations = setup_.formats.activations;
     profile_.cache_groups = one.ways(stage_.rules.at(program::TensorClass::key_value, model::LogicalDim::batch).set());
@@ -435,7 +424,6 @@ class ProfileMaker {
       return num.given("values of states", static_cast<double>(model::state_values_per_sequence(model_)),
                        "of all layers, for a sequence") *
              num.given("bytes of an element", storage(activations, 1.0), name(activations)) /
-             num.given("stages", static_cast<double>(parallelism_.pipeline), "that share the layers") /
              num.given("replicas", ways, "that share the sequences") /
              num.given("devices", static_cast<double>(strategy_.tensor), "that share a layer");
     };
@@ -447,10 +435,12 @@ class ProfileMaker {
              num.given("bytes of an element", storage(activations, 1.0), name(activations)) /
              num.given("replicas", ways, "that share the sequences");
     };
-    profile_.states = states(Plain{});
+    parts_.states = states(Plain{});
     profile_.boundary = sent(Plain{});
     if (!num_) return;
-    if (profile_.states > Bytes()) origin_.states = states(*num_);
+    if (parts_.states > Bytes())
+      origin_.states =
+          states(*num_) / num_->given("stages", static_cast<double>(parallelism_.pipeline), "that share the layers");
     origin_.boundary = sent(*num_);
   }
 
@@ -464,6 +454,8 @@ class ProfileMaker {
   double lowered_;      ///< `least_` as a double
   lower::Workload work_;
   ServingProfile profile_;
+  ServingProfile::Blocks blocks_;
+  StageParts parts_;
   const Traced* num_;  ///< null: nothing is explained
   ProfileOrigin origin_;
 };

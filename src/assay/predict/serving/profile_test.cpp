@@ -42,6 +42,12 @@ ServingStrategy strategy_of(std::int64_t tensor, std::int64_t data = 1, std::int
   return s;
 }
 
+void scale_largest(ServingProfile& profile, double by) {
+  ServingProfile::Blocks blocks = *profile.blocks;
+  for (ServingProfile::Block& block : blocks) block.largest *= by;
+  profile.blocks = std::make_shared<const ServingProfile::Blocks>(std::move(blocks));
+}
+
 training::StageLinks links_of(const Case& c, const ServingStrategy& s) {
   return serving_links(c.setup, s, c.cluster).value();
 }
@@ -115,7 +121,7 @@ void lines_equal_lowering(bool calibrated) {
     const training::StageLinks links = links_of(c, s.strategy);
     for (const auto& [queries, keys] : {std::pair<std::int64_t, std::int64_t>{1, 8192}, {512, 512}, {256, 2048}}) {
       ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, keys);
-      for (ServingProfile::Block& block : profile.blocks) block.largest = 0.0;  // programs have even experts
+      scale_largest(profile, 0.0);  // programs have even experts
       for (std::int64_t multiple : {1, 2, 3, 7, 16, 61, 128}) {
         const std::int64_t batch = multiple * s.whole * static_cast<std::int64_t>(profile.unit);
         expect_same(serving_time(c.setup, s.strategy, profile, links, static_cast<double>(batch)),
@@ -229,7 +235,7 @@ TEST(ServingTime, TheDeviceWithMostExpertsInUseEndsLast) {
   const ServingStrategy sharded = strategy_of(8), apart = strategy_of(1, 8, 8);
   const auto time = [&](const ServingStrategy& s, double largest) {
     ServingProfile profile = make_serving_profile(c.setup, s, 1, 1024);
-    for (ServingProfile::Block& one : profile.blocks) one.largest *= largest;
+    scale_largest(profile, largest);
     return serving_time(c.setup, s, profile, links_of(c, s), 8);
   };
   EXPECT_GT(time(apart, 1).estimate, 1.1 * time(apart, 0).estimate);

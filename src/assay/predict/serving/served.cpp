@@ -58,14 +58,17 @@ ServingProfile attention_of(const ServingProfile& profile) {
   ServingProfile out;
   out.queries = profile.queries;
   out.unit = profile.unit;
-  for (const ServingProfile::Block& block : profile.blocks) {
-    ServingProfile::Block& kept = out.blocks.emplace_back();
+  out.groups = profile.groups;
+  ServingProfile::Blocks blocks;
+  for (const ServingProfile::Block& block : *profile.blocks) {
+    ServingProfile::Block& kept = blocks.emplace_back();
     kept.name = block.name;
     kept.kind = block.kind;
     kept.layers = block.layers;
     for (const ServedKernel& kernel : block.kernels)
       if (kernel.attends) kept.kernels.push_back(kernel);
   }
+  out.blocks = std::make_shared<const ServingProfile::Blocks>(std::move(blocks));
   return out;
 }
 
@@ -91,15 +94,23 @@ SteadyServer steady_server(const ServingQuestion& question, const ServingStrateg
           static_cast<double>(fresh_prompt(question)), question.step_tokens};
 }
 
+bool joins_whole(const ServingQuestion& question) {
+  return question.step_tokens >= static_cast<double>(fresh_prompt(question));
+}
+
+ServingProfile joined_profile(const ServingQuestion& question, const ServingStrategy& strategy,
+                              const ServingProfile& prompt) {
+  if (joins_whole(question)) return attention_of(prompt);
+  const double fresh = static_cast<double>(fresh_prompt(question));
+  return chunk_profile(question, strategy, std::ceil(fresh / std::ceil(fresh / question.step_tokens)));
+}
+
 void join_prompts(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                   ServingProfiles& profiles) {
-  const double fresh = static_cast<double>(fresh_prompt(question));
-  if (question.step_tokens < fresh) {
-    profiles.joined = chunk_profile(question, strategy, std::ceil(fresh / std::ceil(fresh / question.step_tokens)));
-    return;
-  }
-  profiles.joined = attention_of(option.profile);
-  if (!moves_cache(strategy, option)) return;
+  if (!profiles.joined.blocks) profiles.joined = joined_profile(question, strategy, option.profile);
+  profiles.moved = {};
+  profiles.moved_origin = {};
+  if (!joins_whole(question) || !moves_cache(strategy, option)) return;
   profiles.moved = option.profile.cache;
   profiles.moved_origin = option.profile.origin;
 }

@@ -1,7 +1,8 @@
-// The kernels of one profile's steps, priced for many batches: what placements, batches and steps with prompts have in
-// common is priced once.
+// The kernels of one profile's steps, priced for many batches: what strategies, placements, batches and steps with
+// prompts have in common is priced once.
 #pragma once
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "assay/predict/serving/profile.h"
@@ -14,37 +15,69 @@ struct StepSizes {
   double attention = 1;  ///< sequences whose caches are read
   double heads = 1;      ///< sequences that get a next token
 
-  std::size_t hash() const;
+  /// Those of each of so many groups.
+  StepSizes of_group(double groups) const { return {tokens / groups, attention / groups, heads / groups}; }
   friend bool operator==(const StepSizes&, const StepSizes&) = default;
 };
-
-/// What the kernels of a step add up to.
-struct KernelSums {
-  StepSizes sizes{-1, -1, -1};
-  ServingTime time;             ///< without links and estimates
-  std::vector<Seconds> layers;  ///< the estimate of one layer of each block
+/// A collective in all layers of a step: its count is that of the whole step.
+struct StepCollective {
+  ServedCollective collective;
+  bool last_tokens = false;
 };
 
-/// Refers to the setup that its prices are for.
+/// Refers to the setup that its prices are for. Element-wise kernels whose bytes grow alike are one line and one root.
 class StepPrices {
  public:
-  StepPrices(const ServingSetup& setup, const std::vector<ServingProfile::Block>& blocks);
-  /// Valid until the next call.
-  const KernelSums& kernels(const StepSizes& sizes);
-  /// Kernels and collectives that a step launches.
+  using Blocks = ServingProfile::Blocks;
+  StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> blocks);
+  /// What the kernels of a step add up to, without links.
+  const ServingTime& kernels(const StepSizes& sizes);
+  const std::vector<StepCollective>& collectives() const { return collectives_; }
+  /// Kernels and collectives that a step launches, and those of its attention.
   double launches() const { return launches_; }
+  double attention_launches() const { return attention_launches_; }
 
  private:
-  static constexpr std::size_t remembered = 256;  ///< steps: more than a search prices of a profile
+  /// Kernels that take fixed + line x + root sqrt(x) together, where x is `lead` more than the sequences.
+  struct Streams {
+    double lead = 0;
+    Seconds fixed, line, root;
+  };
+  struct Priced {
+    const ServedKernel* kernel = nullptr;
+    kernel::Law law = kernel::Law::shares;
+    ServedWork work;  ///< at the last load
+  };
+  /// Ideal times of the kernels that see the same sequences.
+  struct Ideal {
+    ServingTime fixed, each;
+  };
+  struct Block {
+    const ServingProfile::Block* of = nullptr;
+    std::vector<Streams> streams;  ///< of one layer
+    std::vector<Priced> kernels;   ///< all others
+    ServingTime experts;           ///< ideal times of weights of experts, of all layers
+  };
+  struct Hash {
+    std::size_t operator()(const StepSizes& sizes) const;
+  };
+
+  bool streams(Priced priced, std::vector<Streams>& streams) const;
+  void add_ideal_lines(const ServedKernel& kernel, Block& block);
+  Seconds price(Priced& priced, const KernelLoad& load) const;
+  ServingTime added_up(const StepSizes& sizes);
+
   const ServingSetup& setup_;
-  std::vector<ServingProfile::Block> blocks_;
-  std::vector<ServedWork> works_;  ///< of all kernels in order: their work at the last load
-  std::vector<KernelSums> known_;  ///< by the hash of their sizes
-  double launches_ = 0;
+  std::shared_ptr<const Blocks> from_;
+  std::vector<Block> blocks_;
+  Ideal tokens_, attention_, heads_;
+  std::vector<StepCollective> collectives_;
+  std::unordered_map<StepSizes, ServingTime, Hash> known_;
+  double launches_ = 0, attention_launches_ = 0;
 };
 
 /// For callers that price a profile at many batches with one setup: its steps are priced once each. The setup and the
-/// tables have to outlive the profile. No time changes.
+/// tables have to outlive the profile. Times are equal but for the last bits.
 void remember_prices(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile);
 
 }  // namespace assay::serving

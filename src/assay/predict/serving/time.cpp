@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "assay/predict/serving/step_prices.h"
+#include "assay/predict/serving/step_totals.h"
 
 namespace assay::serving {
 namespace {
@@ -15,106 +15,6 @@ namespace {
 double attended(const ServingStrategy& strategy, const ServingProfile& profile, double batch) {
   const double whole = profile.unit * std::ceil(batch / profile.unit);
   return std::max(profile.unit, whole / static_cast<double>(strategy.pipeline));
-}
-
-/// What the kernels and collectives of a step add up to. The estimate is a number of either policy, so that a step is
-/// derived by the formula that prices it.
-template <class N>
-struct StepTotals {
-  ServingTime time;  ///< all but the estimate
-  NumberOf<N, Seconds> estimate{};
-  NumberOf<N, double> kernels{};
-  std::vector<PricedStep>* list = nullptr;
-
-  /// Adds `n` times the kernels that one of them starts; `what` gives its name.
-  template <class F>
-  void launch(const N& num, const F& what, double n, double started) {
-    if constexpr (N::traced) {
-      if (n * started > 0.0)
-        kernels = kernels + num.given(what(), n, "of a step") * num.given("kernels of one", started, "on average");
-    } else {
-      kernels += n * started;
-    }
-  }
-};
-
-/// Totals of one layer of a block.
-template <class N>
-struct LayerTotals {
-  const ServingProfile::Block& block;
-  double layers = 1;  ///< layers of the block
-  StepTotals<N>& step;
-  NumberOf<N, Seconds> seconds{};
-
-  void add(const N& num, const NumberOf<N, Seconds>& one, double count) {
-    seconds = seconds + num.times("equal steps", count, "of a layer", one);
-  }
-  void finish(const N& num) {
-    if constexpr (N::traced) seconds = num.named(block.text(), seconds);
-    step.estimate = step.estimate + num.times("layers", layers, "of the model", seconds);
-  }
-};
-
-/// What a kernel takes on ideal hardware: stored weights that it casts, then arithmetic or the bytes of its operands.
-template <class N>
-NumberOf<N, Seconds> roofline_of(const N& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
-                                 const KernelLoad& load, Flops flops) {
-  const auto hbm = num.given("hbm", rates.hbm, &rates.sources, "hbm");
-  NumberOf<N, Seconds> time{};
-  if (const Bytes narrowed = kernel.narrowed + kernel.narrowed_experts * load.touched; narrowed > Bytes())
-    time = num.named("casting", num.given("stored bytes", narrowed, "of weights, beyond what the product reads") / hbm);
-  if (!(load.arithmetic > Seconds())) return time;
-  const auto each = [&] {
-    if constexpr (N::traced)
-      return num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
-                       fmt::format("peak.{}", assay::name(kernel.kernel.format)));
-    else
-      return kernel.time_per_flop;
-  }();
-  const auto arithmetic = num.given("FLOP", flops, "of the kernel") * each;
-  const auto traffic = num.given("bytes", load.bytes, "operands and result, once each") / hbm;
-  return time + max(num.named("compute", arithmetic), num.named("memory", traffic));
-}
-
-/// `fullest`: the share of experts with tokens on the device with most of them, which ends last. `estimate` gives the
-/// time of the kernel at a load.
-template <class N, class F>
-void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
-                double fullest, const F& estimate, LayerTotals<N>& layer) {
-  const kernel::KernelRates& rates = setup.rates;
-  ServingTime& time = layer.step.time;
-  const Flops flops = kernel.flops(at.sequences);
-  const double n = layer.layers * kernel.count;
-  const Seconds arithmetic = flops * kernel.time_per_flop;
-  const Bytes bytes = kernel.bytes(at.sequences) + kernel.expert_bytes * at.touched;
-  const Seconds traffic = bytes / rates.hbm;
-  time.flops += n * flops;
-  if (kernel.attends) {
-    time.attention_flops += n * flops;
-    time.attention_bytes += n * bytes;
-  }
-  // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
-  const KernelLoad load{at.sequences, at.touched, arithmetic, bytes};
-  const Seconds roofline = roofline_of(Plain{}, rates, kernel, load, flops);
-  time.memory += n * ((kernel.narrowed + kernel.narrowed_experts * at.touched) / rates.hbm);
-  if (arithmetic > Seconds()) {
-    time.compute += n * arithmetic;
-    time.memory += n * traffic;
-  }
-  time.rooflines += n * roofline;
-  std::optional<Origins> origins;
-  const KernelLoad last{at.sequences, fullest, arithmetic, kernel.bytes(at.sequences) + kernel.expert_bytes * fullest};
-  if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
-  auto seconds = estimate(last);
-  // Software may make kernels faster than those measured alone, but never faster than the chip.
-  if (plain(seconds) < roofline_of(Plain{}, rates, kernel, last, flops))
-    seconds = num.named("roofline", roofline_of(num, rates, kernel, last, flops));
-  if constexpr (N::traced)
-    if (!kernel.is_view()) seconds = num.named(kernel.text(), seconds);
-  if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
-  if (layer.step.list && !kernel.is_view())
-    layer.step.list->push_back({layer.block.text(), layer.layers, kernel.count, kernel.text(), 0, flops, bytes,
-                                arithmetic, traffic, Seconds(), plain(seconds), kernel.op});
 }
 
 /// What all steps of one server share. Links are derived if numbers are traced.
@@ -195,19 +95,18 @@ auto priced(const N& num, const Server<N>& server, const ServedKernel& kernel) {
   };
 }
 
-/// The blocks of a step whose kernels are priced already: adds what depends on links.
+/// The blocks of a step whose kernels are priced already: adds what depends on links, for all layers at once.
 void add_known_blocks(const Server<Plain>& server, const ServingProfile& profile, const StepSizes& sizes,
                       StepTotals<Plain>& totals) {
-  const KernelSums& known = profile.prices->kernels(sizes);
-  totals.time.add(known.time, 1.0);
+  const ServingTime& known = profile.prices->kernels(sizes);
+  totals.time += known;
+  totals.estimate += known.estimate;
   totals.kernels += profile.prices->launches();
-  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
-    const ServingProfile::Block& block = profile.blocks[b];
-    LayerTotals<Plain> layer{block, block.layers, totals, known.layers[b]};
-    for (const ServedCollective& collective : block.collectives)
-      add_collective(Plain{}, server, collective, block.last_tokens ? sizes.heads : sizes.tokens, layer);
-    layer.finish(Plain{});
-  }
+  if (profile.blocks->empty()) return;
+  LayerTotals<Plain> all{profile.blocks->front(), 1.0, totals};
+  for (const auto& [collective, last_tokens] : profile.prices->collectives())
+    add_collective(Plain{}, server, collective, last_tokens ? sizes.heads : sizes.tokens, all);
+  all.finish(Plain{});
 }
 
 template <class N>
@@ -215,13 +114,13 @@ void add_blocks(const N& num, const Server<N>& server, const ServingProfile& pro
                 StepTotals<N>& totals) {
   if constexpr (!N::traced)
     if (profile.prices && !totals.list) return add_known_blocks(server, profile, sizes, totals);
-  for (const ServingProfile::Block& block : profile.blocks) {
+  for (const ServingProfile::Block& block : *profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
     const double touched = block.touched(sequences), fullest = block.fullest(sequences);
     LayerTotals<N> layer{block, block.layers, totals};
     for (const ServedKernel& kernel : block.kernels) {
       launch_kernel(num, server, kernel, block.layers, totals);
-      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
+      add_kernel(num, server.setup, kernel, kernel.attends ? sizes.attention : sequences, touched, fullest,
                  priced(num, server, kernel), layer);
     }
     for (const ServedCollective& collective : block.collectives) {
@@ -287,63 +186,12 @@ template <class N>
 StepEnd add_step(const N& num, const Server<N>& server, const ServingProfile& profile, double batch, double heads,
                  StepTotals<N>& totals) {
   const double sequences = step_sequences(server.strategy, batch);
-  add_blocks(num, server, profile, {sequences, attended(server.strategy, profile, batch), sequences * heads}, totals);
+  const StepSizes sizes{sequences, attended(server.strategy, profile, batch), sequences * heads};
+  add_blocks(num, server, profile, sizes.of_group(profile.groups), totals);
   return {sequences, sequences, !profile.prompts};
 }
 
 }  // namespace
-
-std::size_t StepSizes::hash() const {
-  std::uint64_t bits = 0;
-  for (const double size : {tokens, attention, heads})
-    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
-  return bits >> 40;
-}
-
-StepPrices::StepPrices(const ServingSetup& setup, const std::vector<ServingProfile::Block>& blocks)
-    : setup_(setup), blocks_(blocks), known_(remembered) {
-  for (const ServingProfile::Block& block : blocks_) {
-    for (const ServedKernel& kernel : block.kernels) {
-      works_.push_back(served_work(kernel, {}));
-      launches_ += block.layers * kernel.count * kernel.started(setup.effects);
-    }
-    for (const ServedCollective& collective : block.collectives) launches_ += block.layers * collective.count;
-  }
-}
-
-const KernelSums& StepPrices::kernels(const StepSizes& sizes) {
-  KernelSums& sums = known_[sizes.hash() % known_.size()];
-  if (sums.sizes == sizes) return sums;
-  sums.sizes = sizes;
-  sums.layers.resize(blocks_.size());
-  StepTotals<Plain> totals;
-  const kernel::ServingKernels kernels{setup_.rates, setup_.effects};
-  auto work = works_.begin();
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    const ServingProfile::Block& block = blocks_[b];
-    const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.touched(sequences), fullest = block.fullest(sequences);
-    LayerTotals<Plain> layer{block, block.layers, totals};
-    for (const ServedKernel& kernel : block.kernels) {
-      ServedWork& at = *work++;
-      if (!kernel.attends && sequences == 0.0) continue;
-      const auto estimate = [&](const KernelLoad& load) {
-        set_load(kernel, load, at);
-        return kernel::price(Plain{}, at.kernel, at.details, kernels, kernel.tiles.get());
-      };
-      add_kernel(Plain{}, setup_, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
-                 estimate, layer);
-    }
-    sums.layers[b] = layer.seconds;
-  }
-  sums.time = totals.time;
-  return sums;
-}
-
-void remember_prices(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {
-  find_tiles(setup, tables, profile);
-  profile.prices = std::make_shared<StepPrices>(setup, profile.blocks);
-}
 
 double step_sequences(const ServingStrategy& strategy, double batch) {
   const bool gathered = strategy.scheme.weights == lower::WeightScheme::gathered;
@@ -397,25 +245,25 @@ StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, 
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
   const double sequences = step_sequences(strategy, step.batch);
   const double joined = data * step.prompts * step.prompt.queries / stages;
-  add_blocks(num, server, step.decode,
-             {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
-             totals);
-  const double prompts = step.prompts * step.prompt.unit;
-  const KernelSums* known = nullptr;
+  const StepSizes sizes{sequences + joined, attended(strategy, step.decode, step.batch),
+                        sequences + data * step.ended / stages};
+  add_blocks(num, server, step.decode, sizes.of_group(step.decode.groups), totals);
+  const double prompts = step.prompts * step.prompt.unit / step.prompt.groups;
   if constexpr (!N::traced)
-    if (step.prompt.prices) known = &step.prompt.prices->kernels({0.0, prompts, 0.0});
-  if (known) totals.time.add(known->time, 1.0 / stages);
-  for (std::size_t b = 0; b < step.prompt.blocks.size(); ++b) {
-    const ServingProfile::Block& block = step.prompt.blocks[b];
+    if (StepPrices* known = step.prompt.prices.get()) {
+      const ServingTime& attention = known->kernels({0.0, prompts, 0.0});
+      totals.time.add(attention, 1.0 / stages);
+      totals.estimate += attention.estimate / stages;
+      totals.kernels += known->attention_launches() / stages;
+      return {sequences + joined, sequences, true};
+    }
+  for (const ServingProfile::Block& block : *step.prompt.blocks) {
     LayerTotals<N> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
       if (kernel.attends) {
         launch_kernel(num, server, kernel, layer.layers, totals);
-        if (!known)
-          add_kernel(num, server.setup, kernel, {prompts, 1.0, {}, {}}, 1.0, priced(num, server, kernel), layer);
+        add_kernel(num, server.setup, kernel, prompts, 1.0, 1.0, priced(num, server, kernel), layer);
       }
-    if constexpr (!N::traced)
-      if (known) layer.seconds = known->layers[b];
     layer.seconds = num.named("attention of prompts", layer.seconds);
     layer.finish(num);
   }

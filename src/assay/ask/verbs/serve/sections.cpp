@@ -204,8 +204,8 @@ report::Items collectives_list(const ServeQuery& query, const serving::ServingPo
       serving::make_serving_profile(query.question.setup, point.strategy, 1, serving::decode_keys(query.question));
   const double sequences = serving::step_sequences(point.strategy, point.batch);
   report::Items rows;
-  for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
-    const serving::ServingProfile::Block& block = profile.blocks[b];
+  for (std::size_t b = 0; b < profile.blocks->size(); ++b) {
+    const serving::ServingProfile::Block& block = (*profile.blocks)[b];
     for (const serving::ServedCollective& c : block.collectives) {
       rows.emplace_back(report::Members{{"block", b == 0              ? std::string("embedding")
                                                   : block.last_tokens ? std::string("head")

@@ -13,7 +13,6 @@
 #include "assay/base/parallel.h"
 #include "assay/predict/search/divisors.h"
 #include "assay/predict/serving/bounds.h"
-#include "assay/predict/serving/step_prices.h"
 
 namespace assay::search {
 namespace {
@@ -37,21 +36,21 @@ Limits limits_of(const model::Transformer& model) {
 class ServingSearcher {
  public:
   ServingSearcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                  const ServingChoices& choices, ServingGoal goal)
+                  const ServingChoices& choices, ServingGoal goal, serving::KnownProfiles& profiles)
       : question_(question),
         cluster_(cluster),
         choices_(choices),
         goal_(goal),
+        profiles_(profiles),
         limits_(limits_of(*question.setup.model)),
         linker_(cluster, question.setup.collectives ? &*question.setup.collectives : nullptr,
                 training::routing_of(*question.setup.model, question.setup.dispatch)) {}
 
   Result<ServingSearch> run() {
     // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
-    const serving::ServingProfile one =
-        serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1);
+    const serving::ServingProfile one = profiles_.decode(serving::ServingStrategy{});
     all_weights_ = question_.weight_scale * one.weights;
-    if (goal_ >= ServingGoal::meets) floors_.emplace(question_, one);
+    if (goal_ >= ServingGoal::meets) floors_.emplace(question_.setup, one, profiles_.prefill({}).profile);
     serving::ServingMemoryOf<Plain> runtime;
     serving::add_runtime(Plain{}, question_.setup.effects.memory, {question_.capacity}, runtime);
     left_ = question_.capacity - runtime.runtime();
@@ -209,14 +208,25 @@ class ServingSearcher {
   /// Prices the listed shardings on several cores, and takes them in their order: the answer does not depend on them.
   void price_on(std::size_t cores) {
     constexpr std::size_t at_once = 16;  // of a core: later ones know what earlier ones found, and try less
+    std::deque<serving::KnownProfiles> profiles;
     std::vector<std::unique_ptr<ServingSearcher>> others;
     for (std::size_t c = 0; c < cores; ++c)
-      others.push_back(std::make_unique<ServingSearcher>(question_, cluster_, choices_, goal_));
+      others.push_back(
+          std::make_unique<ServingSearcher>(question_, cluster_, choices_, goal_, profiles.emplace_back(question_)));
+    // Shardings that share profiles are priced on the same core.
+    std::vector<serving::ServingStrategy> groups;
+    std::vector<std::size_t> core_of;
+    for (const serving::ServingStrategy& sharding : shardings_) {
+      const auto known = std::find(groups.begin(), groups.end(), serving::one_group(sharding));
+      core_of.push_back(static_cast<std::size_t>(known - groups.begin()) % cores);
+      if (known == groups.end()) groups.push_back(serving::one_group(sharding));
+    }
     for (std::size_t first = 0; first < shardings_.size(); first += at_once * cores) {
       std::vector<Ahead> ahead(std::min(at_once * cores, shardings_.size() - first));
       parallel_for(cores, 1, [&](std::size_t c) {
-        for (std::size_t i = c; i < ahead.size(); i += cores)
-          ahead[i] = others[c]->price_ahead(shardings_[first + i], most_tokens_, found_.best);
+        for (std::size_t i = 0; i < ahead.size(); ++i)
+          if (core_of[first + i] == c)
+            ahead[i] = others[c]->price_ahead(shardings_[first + i], most_tokens_, found_.best);
       });
       for (std::size_t i = 0; i < ahead.size(); ++i) {
         place_ = first + i;
@@ -260,7 +270,7 @@ class ServingSearcher {
   /// What a sharding asks of the network: kinds of collectives over sets of axes.
   using Used = std::array<std::array<bool, training::StageLinks::kinds>, 32>;
   static void mark(const serving::ServingProfile& profile, Used& used) {
-    for (const serving::ServingProfile::Block& block : profile.blocks)
+    for (const serving::ServingProfile::Block& block : *profile.blocks)
       for (const serving::ServedCollective& collective : block.collectives)
         used[collective.over][training::StageLinks::line_of(collective.kind)] = true;
   }
@@ -298,39 +308,30 @@ class ServingSearcher {
   void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
     const std::vector<Placed> placed = placements(strategy);
     if (placed.empty()) return;
-    std::deque<serving::PrefillOption> prompts;  // options of all schemes so far; references stay valid
     for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
-      price(strategy, placed, prompts);
+      price(strategy, placed);
     }
   }
 
-  void price(serving::ServingStrategy strategy, const std::vector<Placed>& placed,
-             std::deque<serving::PrefillOption>& prompts) {
+  void price(serving::ServingStrategy strategy, const std::vector<Placed>& placed) {
     serving::ServingProfiles profiles;
-    profiles.decode = serving::make_serving_profile(question_.setup, strategy, 1, serving::decode_keys(question_));
-    serving::remember_prices(question_.setup, tables_, profiles.decode);
-    std::vector<const serving::PrefillOption*> options;
+    profiles.decode = profiles_.decode(strategy);
     Used used{};
     mark(profiles.decode, used);
+    std::vector<serving::PrefillOption> prompts;
     for (const lower::ServingScheme& scheme : serving::prefill_schemes(strategy)) {
-      const auto known = std::find_if(prompts.begin(), prompts.end(),
-                                      [&](const serving::PrefillOption& option) { return option.scheme == scheme; });
-      if (known != prompts.end()) {
-        options.push_back(&*known);
-      } else {
-        serving::ServingStrategy way = strategy;
-        way.scheme = scheme;
-        prompts.push_back({scheme, serving::make_prompt_profile(question_.setup, way, serving::fresh_prompt(question_),
-                                                                question_.prompt)});
-        serving::remember_prices(question_.setup, tables_, prompts.back().profile);
-        options.push_back(&prompts.back());
-      }
-      mark(options.back()->profile, used);
+      serving::ServingStrategy way = strategy;
+      way.scheme = scheme;
+      prompts.push_back(profiles_.prefill(way));
+      mark(prompts.back().profile, used);
       if (scheme.cache != strategy.scheme.cache)
         used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
             [training::StageLinks::line_of(program::Collective::all_to_all)] = true;
     }
+    std::vector<const serving::PrefillOption*> options;
+    for (const serving::PrefillOption& option : prompts) options.push_back(&option);
+    profiles.joined = profiles_.joined(strategy, prompts.front());
     ++found_.strategies;
     for (std::size_t i = 0; i < placed.size(); ++i) {
       ++found_.placements;
@@ -343,7 +344,6 @@ class ServingSearcher {
       if (goal_ == ServingGoal::best)
         for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
       serving::choose_prefill(question_, strategy, placed[i].links, options, profiles);
-      if (!profiles.joined.prices) serving::remember_prices(question_.setup, tables_, profiles.joined);
       if (ahead_) ahead_->placed.push_back({strategy, profiles.decode.unit, {}});
       batches(strategy, profiles.decode.unit, [&](double batch) {
         serving::ServingPoint point = serving::serving_point(question_, strategy, profiles, placed[i].links, batch);
@@ -538,14 +538,17 @@ class ServingSearcher {
   }
 
   void thin_front() {
-    std::sort(
-        found_.front.begin(), found_.front.end(), [](const serving::ServingPoint& a, const serving::ServingPoint& b) {
-          return a.served.per_token != b.served.per_token ? a.served.per_token < b.served.per_token
-                                                          : a.served.tokens_per_second > b.served.tokens_per_second;
-        });
+    const std::vector<serving::ServingPoint>& all = found_.front;
+    std::vector<std::size_t> order(all.size());  // points are large
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+      const serving::ServedRate &a = all[i].served, &b = all[j].served;
+      return a.per_token != b.per_token ? a.per_token < b.per_token : a.tokens_per_second > b.tokens_per_second;
+    });
     std::vector<serving::ServingPoint> kept;
-    for (const serving::ServingPoint& point : found_.front)
-      if (kept.empty() || point.served.tokens_per_second > kept.back().served.tokens_per_second) kept.push_back(point);
+    for (const std::size_t i : order)
+      if (kept.empty() || all[i].served.tokens_per_second > kept.back().served.tokens_per_second)
+        kept.push_back(all[i]);
     found_.front = std::move(kept);
   }
   void finish_front() { thin_front(); }
@@ -555,9 +558,9 @@ class ServingSearcher {
   const hardware::Cluster& cluster_;
   const ServingChoices& choices_;
   ServingGoal goal_;
+  serving::KnownProfiles& profiles_;
   Limits limits_;
   training::StageLinker linker_;
-  kernel::TileTables tables_;
   Bytes all_weights_;
   Bytes left_;                                    ///< memory of a chip that its driver leaves free
   std::optional<serving::LatencyFloors> floors_;  ///< where the goal needs them
@@ -572,13 +575,15 @@ class ServingSearcher {
 }  // namespace
 
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                     const ServingChoices& choices, ServingGoal goal) {
-  ASSAY_TRY(found, ServingSearcher(question, cluster, choices, goal).run());
+                                     const ServingChoices& choices, ServingGoal goal, serving::KnownProfiles* known) {
+  std::optional<serving::KnownProfiles> own;
+  serving::KnownProfiles& profiles = known ? *known : own.emplace(question);
+  ASSAY_TRY(found, ServingSearcher(question, cluster, choices, goal, profiles).run());
   if (found.fits || (question.chip_memory <= question.capacity && question.cache_share == 1.0)) return found;
   serving::ServingQuestion whole = question;
   whole.capacity = std::max(question.capacity, question.chip_memory);
   whole.cache_share = 1.0;
-  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices, goal).run());
+  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices, goal, profiles).run());
   return tight.fits ? std::move(tight) : std::move(found);
 }
 

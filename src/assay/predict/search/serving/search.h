@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "assay/predict/serving/point.h"
+#include "assay/predict/serving/known_profiles.h"
 
 namespace assay::search {
 
@@ -54,8 +54,10 @@ enum class ServingGoal : std::uint8_t {
 /// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
 /// experts; caches by heads, batch and sequence, and by heads and one of the others; every order of the mesh axes.
 /// Weights that are split in two directions stay in place for decode steps; for prompts they stay in place or are
-/// gathered. If nothing fits into the capacity, all of the chip's memory may be used.
+/// gathered. If nothing fits into the capacity, all of the chip's memory may be used. Searches of one question on
+/// several clusters may share what is `known`.
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                     const ServingChoices& choices, ServingGoal goal = ServingGoal::best);
+                                     const ServingChoices& choices, ServingGoal goal = ServingGoal::best,
+                                     serving::KnownProfiles* known = nullptr);
 
 }  // namespace assay::search

@@ -108,8 +108,8 @@ TEST(ServingSearch, FloorsAreNeverBeatenAndLesserGoalsFindTheSame) {
     const auto of = [&](const ServingChoices& choices, ServingGoal goal) {
       return *search_serving(c.question, c.cluster, choices, goal);
     };
-    const serving::LatencyFloors floors(
-        c.question, serving::make_serving_profile(c.question.setup, serving::ServingStrategy{}, 1, 1));
+    serving::KnownProfiles known(c.question);
+    const serving::LatencyFloors floors(c.question.setup, known.decode({}), known.prefill({}).profile);
     for (std::int64_t tensor = 1; tensor <= chips; tensor *= 2)
       for (std::int64_t second = 1; tensor * second <= chips; second *= 2)
         for (std::int64_t pipeline = 1; tensor * second * pipeline <= chips; pipeline *= 2) {

@@ -21,11 +21,12 @@ ServingChoices any_sharding(ServingChoices choices) {
 /// Calls `look` with the search for a goal on every slice, from `fewest` chips on, until it says that this is enough.
 template <class F>
 void each_slice(const SliceQuestion& of, std::int64_t fewest, const ServingChoices& choices, ServingGoal goal, F look) {
+  serving::KnownProfiles known(of.question);
   for (const SliceSize& slice : slice_sizes(of.chip)) {
     if (slice.chips < fewest || slice.chips > most_slice_chips) continue;
     const auto cluster = of.cluster_of(slice);
     if (!cluster) continue;
-    const auto found = search_serving(of.question, *cluster, choices, goal);
+    const auto found = search_serving(of.question, *cluster, choices, goal, &known);
     if (found && look(slice, *cluster, *found)) return;
   }
 }

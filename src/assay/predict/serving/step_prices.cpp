@@ -1,0 +1,149 @@
+#include "assay/predict/serving/step_prices.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "assay/predict/serving/step_totals.h"
+
+namespace assay::serving {
+
+std::size_t StepPrices::Hash::operator()(const StepSizes& sizes) const {
+  std::uint64_t bits = 0;
+  for (const double size : {sizes.tokens, sizes.attention, sizes.heads})
+    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
+  return bits >> 40;
+}
+
+StepPrices::StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> blocks)
+    : setup_(setup), from_(std::move(blocks)) {
+  for (const ServingProfile::Block& block : *from_) {
+    Block& out = blocks_.emplace_back();
+    out.of = &block;
+    for (const ServedKernel& kernel : block.kernels) {
+      const double started = block.layers * kernel.count * kernel.started(setup.effects);
+      launches_ += started;
+      if (kernel.attends) attention_launches_ += started;
+      const Priced priced{&kernel, law_of(setup.rates, kernel.kernel), served_work(kernel, {})};
+      if (streams(priced, out.streams)) continue;
+      out.kernels.push_back(priced);
+      add_ideal_lines(kernel, out);
+    }
+    for (const ServedCollective& collective : block.collectives) {
+      const double count = block.layers * collective.count;
+      launches_ += count;
+      auto known = std::find_if(collectives_.begin(), collectives_.end(), [&](const StepCollective& one) {
+        return one.last_tokens == block.last_tokens && one.collective.same(collective);
+      });
+      if (known == collectives_.end()) {
+        known = collectives_.insert(known, {collective, block.last_tokens});
+        known->collective.count = 0.0;
+      }
+      known->collective.count += count;
+    }
+  }
+}
+
+/// All but rooflines is linear in the sequences and in the share of experts with tokens.
+void StepPrices::add_ideal_lines(const ServedKernel& kernel, Block& block) {
+  constexpr double some = 64;  // sequences: neither the fixed part nor the other one hides the other
+  const auto at = [&](double sequences, double touched, double n, ServingTime& sum) {
+    ServingTime time;
+    add_ideal(setup_, kernel, load_of(kernel, sequences, touched), block.of->layers * kernel.count, time);
+    sum.add(time, n);
+  };
+  Ideal& line = kernel.attends ? attention_ : block.of->last_tokens ? heads_ : tokens_;
+  at(some, 0.0, 2.0, line.fixed);
+  at(2.0 * some, 0.0, -1.0, line.fixed);
+  at(2.0 * some, 0.0, 1.0 / some, line.each);
+  at(some, 0.0, -1.0 / some, line.each);
+  at(some, 1.0, 1.0, block.experts);
+  at(some, 0.0, -1.0, block.experts);
+}
+
+Seconds StepPrices::price(Priced& priced, const KernelLoad& load) const {
+  auto& [kernel, law, work] = priced;
+  set_load(*kernel, load, work);
+  return kernel::price(Plain{}, law, work.kernel, work.details, {setup_.rates, setup_.effects}, kernel->tiles.get());
+}
+
+/// Reads the line and the root off the price of a kernel: without bytes, with some, and with four times as many.
+bool StepPrices::streams(Priced priced, std::vector<Streams>& streams) const {
+  const ServedKernel& kernel = *priced.kernel;
+  const bool alike = is_stream(kernel.kernel.kind) && !setup_.effects.code && kernel.narrowed == Bytes() &&
+                     kernel.narrowed_experts == Bytes();
+  if (!alike || kernel.bytes.fixed < Bytes() || kernel.bytes.moving < Bytes()) return false;
+  const auto with = [&](Bytes bytes) { return price(priced, {1.0, 1.0, {}, bytes}); };
+  Streams one;
+  if (kernel.bytes.moving > Bytes()) {
+    constexpr Bytes some(1 << 20);  // as long as memory takes to answer: neither the line nor the root hides the other
+    const double x = some / kernel.bytes.moving;
+    const Seconds none = with(Bytes()), once = with(some) - none, fourfold = with(4.0 * some) - none;
+    one.lead = kernel.bytes.fixed / kernel.bytes.moving;
+    one.fixed = none;
+    one.line = (fourfold - 2.0 * once) / (2.0 * x);
+    one.root = (4.0 * once - fourfold) / (2.0 * std::sqrt(x));
+  } else {
+    one.fixed = with(kernel.bytes.fixed);
+  }
+  const auto same = std::find_if(streams.begin(), streams.end(), [&](const Streams& s) { return s.lead == one.lead; });
+  Streams& sum = same == streams.end() ? streams.emplace_back(Streams{one.lead, {}, {}, {}}) : *same;
+  sum.fixed += kernel.count * one.fixed;
+  sum.line += kernel.count * one.line;
+  sum.root += kernel.count * one.root;
+  return true;
+}
+
+const ServingTime& StepPrices::kernels(const StepSizes& sizes) {
+  const auto [known, is_new] = known_.try_emplace(sizes);
+  if (is_new) known->second = added_up(sizes);
+  return known->second;
+}
+
+ServingTime StepPrices::added_up(const StepSizes& sizes) {
+  ServingTime time;
+  const auto add = [&](const Ideal& line, double sequences) {
+    if (!(sequences > 0.0)) return;
+    time += line.fixed;
+    time.add(line.each, sequences);
+  };
+  add(tokens_, sizes.tokens);
+  add(attention_, sizes.attention);
+  add(heads_, sizes.heads);
+  for (Block& block : blocks_) {
+    const double sequences = block.of->last_tokens ? sizes.heads : sizes.tokens;
+    const double touched = block.of->touched(sequences), fullest = block.of->fullest(sequences);
+    const bool has_experts = block.of->experts > 0.0;
+    Seconds layer, rooflines;
+    if (sequences > 0.0) {
+      if (has_experts) time.add(block.experts, touched);
+      for (const Streams& s : block.streams) {
+        const double x = s.lead + sequences;
+        layer += s.fixed + s.line * x + s.root * std::sqrt(x);
+      }
+    }
+    for (Priced& priced : block.kernels) {
+      const ServedKernel& kernel = *priced.kernel;
+      const double n = kernel.attends ? sizes.attention : sequences;
+      if (!(n > 0.0)) continue;
+      const auto roofline = [&](const KernelLoad& load) {
+        return roofline_of(Plain{}, setup_.rates, kernel, load, kernel.flops(n));
+      };
+      const KernelLoad load = load_of(kernel, n, touched);
+      const KernelLoad last = has_experts ? load_of(kernel, n, fullest) : load;
+      const Seconds least = roofline(load);
+      rooflines += kernel.count * least;
+      layer += kernel.count * std::max(price(priced, last), has_experts ? roofline(last) : least);
+    }
+    time.rooflines += block.of->layers * rooflines;
+    time.estimate += block.of->layers * layer;
+  }
+  return time;
+}
+
+void remember_prices(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {
+  find_tiles(setup, tables, profile);
+  profile.prices = std::make_shared<StepPrices>(setup, profile.blocks);
+}
+
+}  // namespace assay::serving
