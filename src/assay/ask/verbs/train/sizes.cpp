@@ -14,6 +14,19 @@
 #include "assay/predict/search/training/caches.h"
 
 namespace assay::verbs::train {
+
+/// Searches of requests that differ only in the batch, which changes neither profiles nor links.
+struct KeptSearch {
+  std::string text;  ///< of the requests
+  TrainQuery query;
+  search::TrainingCaches caches;
+
+  KeptSearch(std::string of_text, const TrainQuery& of)
+      : text(std::move(of_text)), query(of), caches(query.question, query.sequence, query.cluster) {
+    query.bind();
+  }
+};
+
 namespace {
 
 constexpr Seconds never(HUGE_VAL);
@@ -54,12 +67,24 @@ Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
   return fail("--objective", no_price_text(size.query.cluster.chip), "or leave it out of --on");
 }
 
-Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
+/// What searches of this query share, made before or now.
+std::shared_ptr<search::TrainingCaches> caches_of(const Request& request, const Context& context,
+                                                  const TrainSizes& sizes, TrainQuery& query) {
+  if (!context.kept_search || sizes.several)
+    return std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  std::shared_ptr<KeptSearch>& kept = *context.kept_search;
+  std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
+  if (!kept || kept->text != text) kept = std::make_shared<KeptSearch>(std::move(text), query);
+  kept->query.question.sequences = query.question.sequences;
+  return {kept, &kept->caches};
+}
+
+Result<void> search_size(const Request& request, const Context& context, const TrainSizes& sizes, SizedTraining& size) {
   TrainQuery& query = size.query;
   query.bind();
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
   const Seconds slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  const auto caches = caches_of(request, context, sizes, query);
   if (!sizes.several) size.caches = caches;
   ASSAY_SET(size.found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
@@ -151,7 +176,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     ASSAY_TRY(query, read_train_query(request, context, cluster));
     sizes.all.push_back({query, {}, {}, true, {}, {}});
-    ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
+    ASSAY_CHECK(search_size(request, context, sizes, sizes.all.back()));
     ASSAY_CHECK(check_price(sizes, sizes.all.back()));
     return sizes;
   }
@@ -189,7 +214,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
       continue;
     }
     size.query = std::move(*query);
-    if (const auto done = search_size(request, sizes, size); !done) refused(done.error());
+    if (const auto done = search_size(request, context, sizes, size); !done) refused(done.error());
     ASSAY_CHECK(check_price(sizes, size));
     if (sizes.quick && size.run && size.meets) break;
   }
@@ -198,7 +223,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   if (!sizes.best().shown()) {
     sizes.quick = false;
     sizes.chosen = sizes.all.size() - 1;
-    ASSAY_CHECK(search_size(request, sizes, sizes.best()));
+    ASSAY_CHECK(search_size(request, context, sizes, sizes.best()));
   }
   return sizes;
 }
