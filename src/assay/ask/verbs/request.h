@@ -19,7 +19,7 @@
 namespace assay::verbs {
 
 namespace train {
-struct KeptSearch;
+struct KeptSearches;
 }
 
 /// A flag (`value` empty) or an option with a value. What `value` means is in ask/verbs/table/value_kinds.h.
@@ -75,7 +75,7 @@ struct Context {
   Surroundings surroundings = {};
   bool within = false;  ///< one of many requests of another verb, which needs no advice
   /// What one request leaves to the next, where a verb asks them one after the other.
-  std::shared_ptr<train::KeptSearch>* kept_search = nullptr;
+  std::shared_ptr<train::KeptSearches>* kept_searches = nullptr;
 };
 
 /// A verb as catalogue/verbs/NAME.toml declares it, with the functions that answer. Help, completion, checking and the

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/train/list.h"
@@ -15,17 +16,17 @@
 
 namespace assay::verbs::train {
 
-/// Searches of requests that differ only in the batch, which changes neither profiles nor links.
-struct KeptSearch {
-  std::string text;  ///< of the requests
+/// A search whose profiles and links hold for every batch.
+struct SearchOfBatches {
   TrainQuery query;
   search::TrainingCaches caches;
 
-  KeptSearch(std::string of_text, const TrainQuery& of)
-      : text(std::move(of_text)), query(of), caches(query.question, query.sequence, query.cluster) {
+  explicit SearchOfBatches(const TrainQuery& of) : query(of), caches(query.question, query.sequence, query.cluster) {
     query.bind();
   }
 };
+/// By the request without its batch.
+struct KeptSearches : std::map<std::string, std::shared_ptr<SearchOfBatches>> {};
 
 namespace {
 
@@ -70,11 +71,13 @@ Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
 /// What searches of this query share, made before or now.
 std::shared_ptr<search::TrainingCaches> caches_of(const Request& request, const Context& context,
                                                   const TrainSizes& sizes, TrainQuery& query) {
-  if (!context.kept_search || sizes.several)
+  if (!context.kept_searches || sizes.several)
     return std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
-  std::shared_ptr<KeptSearch>& kept = *context.kept_search;
-  std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
-  if (!kept || kept->text != text) kept = std::make_shared<KeptSearch>(std::move(text), query);
+  const std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
+  std::shared_ptr<KeptSearches>& all = *context.kept_searches;
+  if (!all) all = std::make_shared<KeptSearches>();
+  std::shared_ptr<SearchOfBatches>& kept = (*all)[text];
+  if (!kept) kept = std::make_shared<SearchOfBatches>(query);
   kept->query.question.sequences = query.question.sequences;
   return {kept, &kept->caches};
 }
