@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -53,6 +54,42 @@ std::optional<std::uint32_t> four_hex_digits(std::string_view text) {
   return value;
 }
 
+// Runs of bytes that mean nothing are passed eight at a time.
+constexpr std::uint64_t each = 0x0101010101010101, high = 0x80 * each;
+/// The highest bit of every byte that is `c`; above the first one of others, too.
+constexpr std::uint64_t marks_of(std::uint64_t bytes, char c) {
+  const std::uint64_t other = bytes ^ (each * static_cast<unsigned char>(c));
+  return (other - each) & ~other & high;
+}
+/// Inside a string: its end, or an escape.
+constexpr std::uint64_t ends_string_run(std::uint64_t bytes) { return marks_of(bytes, '"') | marks_of(bytes, '\\'); }
+/// Outside: a string, or a byte from [ on, where the brackets are.
+constexpr std::uint64_t ends_plain_run(std::uint64_t bytes) {
+  return marks_of(bytes, '"') | ((((bytes & ~high) + (0x80 - '[') * each) | bytes) & high);
+}
+
+/// The first place from `at` on whose byte a rule marks; the end of the text where there is none.
+template <class Rule>
+std::size_t next_of(std::string_view text, std::size_t at, Rule&& rule) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t bytes = 0;
+  for (; at + sizeof bytes <= text.size(); at += sizeof bytes) {
+    std::memcpy(&bytes, text.data() + at, sizeof bytes);
+    if (const std::uint64_t marks = rule(bytes)) return at + static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+  }
+  while (at < text.size() && !(rule(each * static_cast<unsigned char>(text[at])) & 0x80)) ++at;
+  return std::min(at, text.size());
+}
+
+/// The quote that ends a string which begins at `at`; the end of the text where there is none.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  while ((at = next_of(text, at, [](std::uint64_t bytes) { return ends_string_run(bytes); })) < text.size()) {
+    if (text[at] == '"') return at;
+    at += 2;
+  }
+  return text.size();
+}
+
 }  // namespace
 
 void JsonScanner::fail_here(std::string what, std::string hint) {
@@ -87,19 +124,10 @@ bool JsonScanner::enter(char open) {
 std::string_view JsonScanner::string() {
   if (!take('"', "expected a string")) return {};
   const std::size_t start = at_;
-  while (true) {
-    const void* quote = at_ < text_.size() ? std::memchr(text_.data() + at_, '"', text_.size() - at_) : nullptr;
-    if (!quote) {
-      at_ = text_.size();
-      fail_here(cut_off, cut_off_hint);
-      return {};
-    }
-    const std::size_t end = static_cast<std::size_t>(static_cast<const char*>(quote) - text_.data());
-    at_ = end + 1;
-    std::size_t slashes = 0;
-    while (end - slashes > start && text_[end - slashes - 1] == '\\') ++slashes;
-    if (slashes % 2 == 0) return text_.substr(start, end - start);
-  }
+  at_ = end_of_string(text_, start);
+  if (at_ < text_.size()) return text_.substr(start, at_++ - start);
+  fail_here(cut_off, cut_off_hint);
+  return {};
 }
 
 std::string_view JsonScanner::number() {
@@ -135,19 +163,16 @@ std::string_view JsonScanner::raw() {
 void JsonScanner::skip_nested() {
   // Counts brackets instead of visiting members: most of a profile is skipped.
   int depth = 0;
-  while (at_ < text_.size()) {
+  for (; (at_ = next_of(text_, at_, [](std::uint64_t bytes) { return ends_plain_run(bytes); })) < text_.size(); ++at_) {
     const char c = text_[at_];
-    if (c == '"') {
-      string();
-      if (failed()) return;
-      continue;
-    }
-    ++at_;
-    if (c < '[') continue;  // digits, commas, colons and blanks
+    if (c == '"') at_ = end_of_string(text_, at_ + 1);
     if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']')
-      if (--depth == 0) return;
+    if ((c == '}' || c == ']') && --depth == 0) {
+      ++at_;
+      return;
+    }
   }
+  at_ = text_.size();
   fail_here(cut_off, cut_off_hint);
 }
 

@@ -411,7 +411,8 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
     priced = numbers;
     priced->choose_prices(std::move(choice));
   }
-  auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings, context.within});
+  auto response = request.verb().answer(
+      request, {priced ? *priced : numbers, context.surroundings, context.within, context.kept_searches});
   if (!response) return response;
   response->inputs = given.echo();
   if (launched) add_from(*launched, *response);
@@ -454,7 +455,9 @@ bool says_all_of(const report::Response& answer, const report::Response& other) 
 }  // namespace
 
 Result<report::Response> ask_within(const Request& request, const Context& context) {
-  return answer_of(request, {context.catalogue, context.surroundings, true});
+  Context within = context;
+  within.within = true;
+  return answer_of(request, within);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // One request, one response: what every front end asks, and how a command line or JSON becomes a request.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,10 @@
 #include "assay/hardware/catalogue.h"
 
 namespace assay::verbs {
+
+namespace train {
+struct KeptSearches;
+}
 
 /// A flag (`value` empty) or an option with a value. What `value` means is in ask/verbs/table/value_kinds.h.
 struct OptionSpec {
@@ -69,6 +74,8 @@ struct Context {
   const hardware::Catalogue& catalogue;
   Surroundings surroundings = {};
   bool within = false;  ///< one of many requests of another verb, which needs no advice
+  /// What one request leaves to the next, where a verb asks them one after the other.
+  std::shared_ptr<train::KeptSearches>* kept_searches = nullptr;
 };
 
 /// A verb as catalogue/verbs/NAME.toml declares it, with the functions that answer. Help, completion, checking and the

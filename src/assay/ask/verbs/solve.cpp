@@ -269,6 +269,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   // A value that its command refuses is not allowed; if all are, the first refusal is the answer.
   std::optional<Error> refused, broken;
   Plateau plateau;
+  std::shared_ptr<train::KeptSearches> kept;
+  Context asking = context;
+  asking.kept_searches = &kept;
   const auto test = [&](std::int64_t value) -> std::optional<bool> {
     if (broken || progress.is_stopped() || plateau.since()) return std::nullopt;
     const auto parsed = parse_request(line.at(value));
@@ -276,7 +279,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       broken = parsed.error();
       return std::nullopt;
     }
-    const auto response = ask_within(*parsed, context);
+    const auto response = ask_within(*parsed, asking);
     if (!response) {
       if (!refused) refused = response.error();
       return std::nullopt;
@@ -321,7 +324,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline = fmt::format("{} is the {} value of {} for which {} holds", human_count(found.value),
                                     kind_text(found.kind), line.name(), until);
     const auto parsed = parse_request(line.at(found.value));
-    if (const auto last = ask_within(*parsed, context); last && !last->headline.empty())
+    if (const auto last = ask_within(*parsed, asking); last && !last->headline.empty())
       response.notes.push_back("at this value: " + last->headline);
   } else if (found.kind == search::Threshold::Kind::always) {
     response.headline =

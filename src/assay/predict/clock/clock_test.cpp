@@ -48,7 +48,7 @@ TEST(PipelineClock, TakesAsLongAsTheEvents) {
   PipelineClock clock;
   for (int i = 0; i < 4000; ++i) {
     const PipelineInput input = pipelines.next();
-    const auto events = simulate_pipeline(input, false);
+    const auto events = simulate_pipeline(input, no_stage);
     ASSERT_TRUE(events);
     EXPECT_NEAR(clock.interval(input).value(), events->interval.value(), 1e-11 * events->interval.value())
         << schedule_name(input.shape.schedule) << " " << input.shape.stages << " stages " << input.shape.chunks
@@ -63,7 +63,7 @@ TEST(PipelineClock, PlaysAllWhereStagesDoNotSettle) {
     input.shape = {PipelineSchedule::one_f_one_b, 4, 3000, 1};
     input.times = {{Seconds(ahead), 1_s, 1_s}, {0.5_s, 0.5_s, 0.5_s}, {0.5_s, 0.5_s, 0.5_s}, {1_s, 1_s, 1_s}};
     PipelineClock clock;
-    const double events = simulate_pipeline(input, false)->interval.value();
+    const double events = simulate_pipeline(input, no_stage)->interval.value();
     EXPECT_NEAR(clock.interval(input).value(), events, 1e-11 * events);
   }
 }

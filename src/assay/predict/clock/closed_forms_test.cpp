@@ -24,7 +24,7 @@ PipelineInput uniform(const PipelineShape& shape, const StageTimes& whole) {
 }
 
 PipelineResult quick_run(const PipelineInput& input) {
-  Result<PipelineResult> result = simulate_pipeline(input, false);
+  Result<PipelineResult> result = simulate_pipeline(input, no_stage);
   if (!result) throw std::runtime_error(result.error().what);
   return *std::move(result);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Work = PipelineWork;
 
-constexpr std::int64_t most_operations = std::int64_t{16} << 20;
+constexpr std::int64_t most_operations = std::int64_t{1} << 20;
 
 Result<void> check_times(const PipelineInput& input) {
   const auto bad = [](Seconds time) { return !std::isfinite(time.value()) || time < Seconds(0.0); };
@@ -43,6 +43,7 @@ Result<void> check_times(const PipelineInput& input) {
 /// A stage at work.
 struct Lane {
   std::size_t stage = 0;
+  bool has_events = false;
   StageOrder order;
   std::size_t next = 0;  ///< index into `order`
   int pair_step = 0;     ///< the next of the three operations of a pair
@@ -83,8 +84,7 @@ struct Lane {
   }
 };
 
-PipelineResult result_of(const PipelineInput& input, bool with_events, const EventEnds& ends,
-                         std::vector<Lane>& lanes) {
+PipelineResult result_of(const PipelineInput& input, const EventEnds& ends, std::vector<Lane>& lanes) {
   PipelineResult all;
   Seconds at_end;
   // Dualpipe's chunks are whole stages' worth of layers, of two copies of the model.
@@ -95,7 +95,7 @@ PipelineResult result_of(const PipelineInput& input, bool with_events, const Eve
     Seconds end = ends.free[stage];
     if (!input.at_end.empty()) {
       const Seconds last = input.at_end[input.at_end.size() == 1 ? 0 : stage];
-      if (last > Seconds() && with_events) lane.record({Work::at_end, 0, -1}, Work::at_end, end, end + last);
+      if (last > Seconds() && lane.has_events) lane.record({Work::at_end, 0, -1}, Work::at_end, end, end + last);
       end += last;
       at_end += last;
     }
@@ -112,7 +112,7 @@ PipelineResult result_of(const PipelineInput& input, bool with_events, const Eve
 
 }  // namespace
 
-Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_events) {
+Result<PipelineResult> simulate_pipeline(const PipelineInput& input, std::int64_t events_of) {
   ASSAY_CHECK(check_pipeline(input.shape));
   ASSAY_CHECK(check_times(input));
   const EventOrder order = event_order(input.shape);
@@ -122,16 +122,17 @@ Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_e
   for (std::size_t stage = 0; stage < lanes.size(); ++stage) {
     lanes[stage].stage = stage;
     lanes[stage].order = stage_order(input.shape, static_cast<std::int64_t>(stage));
-    if (with_events) lanes[stage].events.reserve(lanes[stage].order.size() + 1);
+    lanes[stage].has_events = events_of == every_stage || events_of == static_cast<std::int64_t>(stage);
+    if (lanes[stage].has_events) lanes[stage].events.reserve(lanes[stage].order.size() + 1);
   }
   EventEnds ends;
   run(order, times, ends, [&](std::size_t i, Seconds start) {
     const EventTimes::Duration& taken = times[order.operations[i].duration];
     Lane& lane = lanes[order.operations[i].stage];
-    if (with_events) lane.record_next(input.shape, times, start, taken);
+    if (lane.has_events) lane.record_next(input.shape, times, start, taken);
     lane.compute += taken.work;
   });
-  return result_of(input, with_events, ends, lanes);
+  return result_of(input, ends, lanes);
 }
 
 }  // namespace assay::clock

@@ -88,8 +88,11 @@ struct PipelineResult {
   std::vector<PipelineEvent> events;  ///< stage by stage, each in order of time; empty if not asked for
 };
 
+/// Whose events a simulation records, unless it is the number of a stage.
+inline constexpr std::int64_t every_stage = -1, no_stage = -2;
+
 /// Runs the step. Fails where check_pipeline does, and on lists of the wrong length, negative times and steps too large
-/// to simulate (16 Mi operations).
-Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_events = true);
+/// to simulate (1 Mi operations).
+Result<PipelineResult> simulate_pipeline(const PipelineInput& input, std::int64_t events_of = every_stage);
 
 }  // namespace assay::clock

@@ -293,8 +293,8 @@ RC_GTEST_PROP(PipelineLaws, BusyAndIdleTimeAreAllTheTime, ()) {
   const double available = static_cast<double>(input.shape.stages) * result.makespan.value();
   if (available > 0) RC_ASSERT(std::abs(result.bubble - (1 - busy.value() / available)) <= 1e-9);
   RC_ASSERT(result.interval <= result.makespan);
-  RC_ASSERT(simulate_pipeline(input, false)->makespan == result.makespan);
-  RC_ASSERT(simulate_pipeline(input, false)->events.empty());
+  RC_ASSERT(simulate_pipeline(input, no_stage)->makespan == result.makespan);
+  RC_ASSERT(simulate_pipeline(input, no_stage)->events.empty());
 }
 
 }  // namespace

@@ -273,8 +273,12 @@ kernel::TrainingKernels training_kernels(const TrainingSetup& setup) {
 
 namespace {
 
-bool makes(const program::Step& step, std::int16_t tensor) {
-  return std::find(step.out.begin(), step.out.end(), tensor) != step.out.end();
+/// Without leaving at the first: the few numbers are compared at once.
+template <std::size_t n>
+bool has(const std::array<std::int16_t, n>& tensors, std::int16_t tensor) {
+  bool found = false;
+  for (const std::int16_t one : tensors) found |= one == tensor;
+  return found;
 }
 
 }  // namespace
@@ -288,9 +292,7 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
     bool of_weights = true;
     for (std::int32_t i = collective + 1; i < block.last; ++i) {
       const program::Step& step = program.steps[at(i)];
-      if (std::none_of(gathered.begin(), gathered.end(),
-                       [&](int id) { return std::find(step.in.begin(), step.in.end(), id) != step.in.end(); }))
-        continue;
+      if (std::none_of(gathered.begin(), gathered.end(), [&](std::int16_t id) { return has(step.in, id); })) continue;
       if (step.op == program::Op::cast) gathered.push_back(step.out[0]);
       if (step.op != program::Op::product) continue;
       const bool of_weight = program::makes_weight_gradient(program, step);
@@ -307,7 +309,7 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
     reduced.pop_back();
     // Of a tensor that is computed again, the step of this block, not the one of the forward pass.
     std::int32_t maker = collective - 1;
-    while (maker >= block.first && !makes(program.steps[at(maker)], id)) --maker;
+    while (maker >= block.first && !has(program.steps[at(maker)].out, id)) --maker;
     if (maker < block.first) continue;
     const program::Step& step = program.steps[at(maker)];
     if (step.op == program::Op::product) found.push_back(maker);

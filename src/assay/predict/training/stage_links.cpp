@@ -318,11 +318,13 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
   return least;
 }
 
-StageLinks StageLinker::least_links(const lower::Parallelism& parallelism, RoleSets sets) {
-  StageLinks links;
+void StageLinker::least_links(const lower::Parallelism& parallelism, RoleSets sets, StageLinks& links) {
+  for (RoleSets rest = links.filled; rest != 0; rest &= rest - 1)
+    links.forms[static_cast<std::size_t>(std::countr_zero(rest))] = {};
   links.filled = sets;
   links.network_share = network_share_;
   links.size = role_sizes(parallelism);
+  links.between_stages = {};
   const auto axes = lower::stage_axis_sizes(parallelism);
   for (; sets != 0; sets &= sets - 1) {
     const auto set = static_cast<std::size_t>(std::countr_zero(sets));
@@ -334,7 +336,6 @@ StageLinks StageLinker::least_links(const lower::Parallelism& parallelism, RoleS
     links.forms[set] = least_costs(devices, is_routed).forms;
   }
   if (parallelism.pipeline > 1) links.between_stages = least_costs(parallelism.pipeline, false).permute;
-  return links;
 }
 
 Result<StageLinks> stage_links(const lower::Parallelism& parallelism, const collective::AxisLayout& layout,

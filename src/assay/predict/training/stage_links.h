@@ -124,8 +124,8 @@ class StageLinker {
   }
 
   /// A lower bound over all layouts of a strategy's axes: each collective as if its devices had the best places and
-  /// links of their own. Only estimates are filled.
-  StageLinks least_links(const lower::Parallelism& parallelism, RoleSets sets = every_role_set);
+  /// links of their own. Only estimates are filled; `links` are new or were filled by this before.
+  void least_links(const lower::Parallelism& parallelism, RoleSets sets, StageLinks& links);
 
  private:
   /// Places a strategy's axes; returns their positions in the mesh in the order of AxisNumbers, negative for none.

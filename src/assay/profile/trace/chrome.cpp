@@ -56,27 +56,39 @@ void read_event(JsonScanner& scanner, ChromeClock& clock, const ChromeVisitor& v
     else
       out = scanner.raw();
   };
+  const auto is = [](std::string_view key, const auto& word) {  // without a call
+    if (key.size() + 1 != sizeof word) return false;
+    for (std::size_t i = 0; i + 1 < sizeof word; ++i)
+      if (key[i] != word[i]) return false;
+    return true;
+  };
   scanner.object([&](std::string_view key) {
-    if (key == "ph")
+    if (is(key, "ph"))
       text(event.phase);
-    else if (key == "cat")
+    else if (is(key, "cat"))
       text(event.category);
-    else if (key == "name")
+    else if (is(key, "name"))
       text(event.name);
-    else if (key == "pid")
+    else if (is(key, "pid"))
       text(event.process);
-    else if (key == "tid")
+    else if (is(key, "tid"))
       text(event.thread);
-    else if (key == "id")
+    else if (is(key, "id"))
       text(event.id);
-    else if (key == "ts")
+    else if (is(key, "ts"))
       start = scanner.number_text().value_or("");
-    else if (key == "dur")
+    else if (is(key, "dur"))
       duration = scanner.number_text().value_or("");
-    else if (key == "args")
-      event.arguments = scanner.raw();
+    else if (is(key, "args")) {
+      JsonScanner inside = scanner;
+      visitor.arguments(inside);
+      if (inside.failed())  // what is wrong inside of arguments makes no document unreadable
+        scanner.skip();
+      else
+        scanner = std::move(inside);
+    }
   });
-  if (scanner.failed() || event.phase.empty()) return;
+  if (scanner.failed()) return;
   if (!start.empty()) event.start = clock.since_origin(start);
   if (!duration.empty()) event.duration = ChromeClock::length(duration);
   visitor.event(event);

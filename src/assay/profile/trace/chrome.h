@@ -14,7 +14,6 @@ namespace assay::trace {
 struct ChromeEvent {
   std::string_view phase, category, name, process, thread, id;
   std::optional<Ticks> start, duration;
-  std::string_view arguments;  ///< an object
 };
 
 /// Times of a file as ticks since its first event.
@@ -29,6 +28,8 @@ class ChromeClock {
 };
 
 struct ChromeVisitor {
+  /// Consumes the arguments of an event, or leaves them: before its event is handed over, and only where it has some.
+  std::function<void(JsonScanner&)> arguments;
   std::function<void(const ChromeEvent&)> event;
   /// Members of the document beside its events: consumes the value, or leaves it.
   std::function<void(std::string_view key, JsonScanner&)> member;

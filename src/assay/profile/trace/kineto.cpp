@@ -16,14 +16,13 @@ namespace {
 struct KinetoArguments {
   std::int64_t correlation = -1, external = -1, device = -1;
   double bytes = -1.0, flops = -1.0;
-  std::string_view stream, dims, types, values, kernel, collective, category;
+  std::string_view stream, dims, types, values, kernel, collective, category, name;
   bool graph = false;
 };
 
-KinetoArguments read_arguments(std::string_view text) {
+KinetoArguments read_arguments(JsonScanner& scanner) {
   KinetoArguments out;
-  if (text.empty() || text.front() != '{') return out;
-  JsonScanner scanner(text);
+  if (scanner.peek() != '{') return out;
   const auto count = [&](std::int64_t& value) {
     if (const auto number = scanner.number_text())
       if (const auto whole = whole_number(*number)) value = *whole;
@@ -58,6 +57,8 @@ KinetoArguments read_arguments(std::string_view text) {
       words(out.collective);
     else if (key == "hlo_category")
       words(out.category);
+    else if (key == "name" && scanner.peek() == '"')
+      out.name = scanner.string();
     else if (key == "graph node id" || key == "graph id")
       out.graph = scanner.number_text().value_or("0") != "0";
   });
@@ -78,21 +79,17 @@ std::optional<EventKind> kind_of(std::string_view category) {
 
 class KinetoReader {
  public:
-  KinetoReader(std::string_view file, const Vocabulary& vocabulary) : vocabulary_(vocabulary) { trace_.file = file; }
+  KinetoReader(std::string_view text, std::string_view file, const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+    constexpr std::size_t usual = 256;  // bytes of an event, or more
+    trace_.file = file;
+    trace_.events.reserve(text.size() / usual);
+  }
+
+  void arguments(JsonScanner& scanner) { arguments_ = read_arguments(scanner); }
 
   void event(const ChromeEvent& event) {
-    if (event.phase == "M") return metadata(event);
-    if (event.phase == "s" && (event.category == "ac2g" || event.category == "async_cpu_to_gpu"))
-      if (const auto id = whole_number(event.id)) arrows_.insert(*id);
-    if (event.phase != "X") return;
-    if (const auto kind = kind_of(event.category)) return add(event, *kind);
-    if (!event.category.empty()) return;
-    const auto process = processes_.find(event.process);  // XLA writes no categories
-    if (process == processes_.end()) return;
-    if (process->second.device >= 0)
-      add_device_operation(event, process->second.device);
-    else
-      add(event, EventKind::operation);
+    visit(event);
+    arguments_ = {};
   }
 
   void member(std::string_view key, JsonScanner& scanner) {
@@ -122,6 +119,21 @@ class KinetoReader {
   }
 
  private:
+  void visit(const ChromeEvent& event) {
+    if (event.phase == "M") return metadata(event);
+    if (event.phase == "s" && (event.category == "ac2g" || event.category == "async_cpu_to_gpu"))
+      if (const auto id = whole_number(event.id)) arrows_.insert(*id);
+    if (event.phase != "X") return;
+    if (const auto kind = kind_of(event.category)) return add(event, *kind);
+    if (!event.category.empty()) return;
+    const auto process = processes_.find(event.process);  // XLA writes no categories
+    if (process == processes_.end()) return;
+    if (process->second.device >= 0)
+      add_device_operation(event, process->second.device);
+    else
+      add(event, EventKind::operation);
+  }
+
   struct Process {
     std::string name;
     std::int64_t device = -1;
@@ -133,17 +145,12 @@ class KinetoReader {
 
   /// Names of processes and threads; XLA writes them before all events.
   void metadata(const ChromeEvent& event) {
-    if (event.arguments.empty() || (event.name != "process_name" && event.name != "thread_name")) return;
-    std::string_view name;
-    JsonScanner scanner(event.arguments);
-    scanner.object([&](std::string_view key) {
-      if (key == "name" && scanner.peek() == '"') name = scanner.string();
-    });
+    if (arguments_.name.empty() || (event.name != "process_name" && event.name != "thread_name")) return;
     if (event.name == "thread_name") {
-      threads_[{std::string(event.process), std::string(event.thread)}] = unescaped(name);
+      threads_[{std::string(event.process), std::string(event.thread)}] = unescaped(arguments_.name);
       return;
     }
-    const std::string text = unescaped(name);
+    const std::string text = unescaped(arguments_.name);
     constexpr std::string_view device = "/device:";
     if (!text.starts_with(device) && !text.starts_with("/host:")) return;
     Process process{text};
@@ -187,7 +194,7 @@ class KinetoReader {
     if (kind == EventKind::mark && !vocabulary_.role(event.name)) return;  // functions of Python are many
     Event out{.kind = kind};
     if (!timed(event, out)) return;
-    const KinetoArguments arguments = kind == EventKind::mark ? KinetoArguments{} : read_arguments(event.arguments);
+    const KinetoArguments arguments = kind == EventKind::mark ? KinetoArguments{} : arguments_;
     out.name = text_id(event.name);
     out.correlation = arguments.correlation;
     out.external = arguments.external;
@@ -217,7 +224,7 @@ class KinetoReader {
     if (!role || *role == LineRole::steps) return;
     Event out{.kind = EventKind::kernel};
     if (!timed(event, out)) return;
-    const KinetoArguments arguments = read_arguments(event.arguments);
+    const KinetoArguments& arguments = arguments_;
     if (event.name.starts_with("Memcpy")) out.kind = EventKind::copy;
     if (event.name.starts_with("Memset")) out.kind = EventKind::fill;
     out.name = text_id(event.name);
@@ -230,6 +237,7 @@ class KinetoReader {
   }
 
   const Vocabulary& vocabulary_;
+  KinetoArguments arguments_;  ///< of the current event
   Trace trace_;
   std::map<std::string, Process, std::less<>> processes_;
   std::map<std::pair<std::string, std::string>, std::string> threads_;
@@ -246,10 +254,11 @@ class KinetoReader {
 }  // namespace
 
 Result<Trace> read_kineto(std::string_view text, std::string_view file, const Vocabulary& vocabulary) {
-  KinetoReader reader(file, vocabulary);
-  ASSAY_CHECK(visit_chrome(text, file,
-                           {[&](const ChromeEvent& event) { reader.event(event); },
-                            [&](std::string_view key, JsonScanner& scanner) { reader.member(key, scanner); }}));
+  KinetoReader reader(text, file, vocabulary);
+  ASSAY_CHECK(visit_chrome(
+      text, file,
+      {[&](JsonScanner& scanner) { reader.arguments(scanner); }, [&](const ChromeEvent& event) { reader.event(event); },
+       [&](std::string_view key, JsonScanner& scanner) { reader.member(key, scanner); }}));
   return reader.finish();
 }
 

@@ -271,9 +271,9 @@ std::string why_slower(const training::TrainingCost& best, const training::Train
   return fmt::format("{} (+{})", worst.name, human(worst.time));
 }
 
-Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best) {
+Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best, bool of_every_stage) {
   ASSAY_TRY(input, training::pipeline_input(query.question, query.sequence, query.cluster, best.strategy));
-  ASSAY_TRY(run, clock::simulate_pipeline(input));
+  ASSAY_TRY(run, clock::simulate_pipeline(input, of_every_stage ? clock::every_stage : best.cost.memory.stage));
   const clock::StageSplit split = training::stage_split(query.imported.model, best.strategy);
   ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, best.strategy, split));
   SimulatedStep step{input.shape, std::move(run), {}};

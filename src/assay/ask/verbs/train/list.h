@@ -23,13 +23,13 @@ std::string strategy_text(const training::Strategy& strategy);
 /// The part of a step on which another strategy loses most time.
 std::string why_slower(const training::TrainingCost& best, const training::TrainingCost& other);
 
-/// A step event by event, with the memory of its fullest stage.
+/// A step event by event, of every stage or of the fullest one, with the memory of that one.
 struct SimulatedStep {
   clock::PipelineShape shape;
   clock::PipelineResult run;
   std::vector<training::MemoryMoment> memory;
 };
-Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best);
+Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best, bool of_every_stage);
 
 /// Memory of the fullest stage at a few moments of the step.
 report::Items memory_rows(const SimulatedStep& step);

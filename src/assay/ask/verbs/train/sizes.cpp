@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/train/list.h"
@@ -14,6 +15,19 @@
 #include "assay/predict/search/training/caches.h"
 
 namespace assay::verbs::train {
+
+/// A search whose profiles and links hold for every batch.
+struct SearchOfBatches {
+  TrainQuery query;
+  search::TrainingCaches caches;
+
+  explicit SearchOfBatches(const TrainQuery& of) : query(of), caches(query.question, query.sequence, query.cluster) {
+    query.bind();
+  }
+};
+/// By the request without its batch.
+struct KeptSearches : std::map<std::string, std::shared_ptr<SearchOfBatches>> {};
+
 namespace {
 
 constexpr Seconds never(HUGE_VAL);
@@ -55,12 +69,26 @@ Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
   return fail("--objective", no_price_text(size.query.cluster.chip), "or leave it out of --on");
 }
 
-Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
+/// What searches of this query share, made before or now.
+std::shared_ptr<search::TrainingCaches> caches_of(const Request& request, const Context& context,
+                                                  const TrainSizes& sizes, TrainQuery& query) {
+  if (!context.kept_searches || sizes.several)
+    return std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  const std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
+  std::shared_ptr<KeptSearches>& all = *context.kept_searches;
+  if (!all) all = std::make_shared<KeptSearches>();
+  std::shared_ptr<SearchOfBatches>& kept = (*all)[text];
+  if (!kept) kept = std::make_shared<SearchOfBatches>(query);
+  kept->query.question.sequences = query.question.sequences;
+  return {kept, &kept->caches};
+}
+
+Result<void> search_size(const Request& request, const Context& context, const TrainSizes& sizes, SizedTraining& size) {
   TrainQuery& query = size.query;
   query.bind();
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
   const Seconds slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  const auto caches = caches_of(request, context, sizes, query);
   if (!sizes.several) size.caches = caches;
   ASSAY_SET(size.found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
@@ -152,7 +180,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     ASSAY_TRY(query, read_train_query(request, context, cluster));
     sizes.all.push_back({query, {}, {}, true, {}, {}});
-    ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
+    ASSAY_CHECK(search_size(request, context, sizes, sizes.all.back()));
     ASSAY_CHECK(check_price(sizes, sizes.all.back()));
     return sizes;
   }
@@ -190,7 +218,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
       continue;
     }
     size.query = std::move(*query);
-    if (const auto done = search_size(request, sizes, size); !done) refused(done.error());
+    if (const auto done = search_size(request, context, sizes, size); !done) refused(done.error());
     ASSAY_CHECK(check_price(sizes, size));
     if (sizes.quick && size.run && size.meets) break;
   }
@@ -203,7 +231,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   if (!sizes.best().shown()) {
     sizes.quick = false;
     sizes.chosen = sizes.all.size() - 1;
-    ASSAY_CHECK(search_size(request, sizes, sizes.best()));
+    ASSAY_CHECK(search_size(request, context, sizes, sizes.best()));
   }
   return sizes;
 }

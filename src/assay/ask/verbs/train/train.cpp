@@ -360,7 +360,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   const training::Utilisation reached = training::utilisation(query.question, query.sequence, cost, peak.value);
   add_rates(reached, out);
   out.emplace_back("memory", memory_members(query, cost));
-  const Result<SimulatedStep> simulated = simulated_step(query, best);
+  const Result<SimulatedStep> simulated = simulated_step(query, best, request.picture() || request.has("timeline"));
   ASSAY_CHECK(add_details(request, query, best, simulated, response));
   out.emplace_back("alternatives", fits ? alternative_rows(request, query, found) : report::Items());
   out.emplace_back("search", report::Members{{"considered", found.count.considered},

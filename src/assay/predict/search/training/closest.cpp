@@ -52,12 +52,15 @@ void ClosestSearch::price(training::Strategy s, std::size_t policy, const traini
   const training::TrainingProfile &profile =
                                       in_.profiles.priced(in_.profiles.microbatch_of(s), in_.numbers[policy]).profile,
                                   &traffic = in_.profiles.sharing_of(s);
-  training::fill_passes({in_.question, s, profile, &traffic, links}, steady_);
   const std::vector<StageOrder> orders = in_.space.orders(s.parallelism);
   const std::uint64_t possible = possible_orders(orders, s.parallelism.pipeline,
                                                  static_cast<std::int64_t>(training::microbatches(in_.question, s)));
   const StageLayers& layers = in_.layers.of(s.parallelism);
+  bool is_filled = false;
   for (const AlikeOrders& alike : layers.alike) {
+    if (least_memory(in_.fit.memory(s, profile, &traffic, alike.split)) - in_.fit.capacity() >= least_) continue;
+    if (!is_filled) training::fill_passes({in_.question, s, profile, &traffic, links}, steady_);
+    is_filled = true;
     training::fill_stages({in_.question, s, profile, &traffic, links}, alike.split, steady_);
     for (std::size_t o = 0; o < orders.size(); ++o) {
       if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - in_.fit.capacity() >= least_) continue;

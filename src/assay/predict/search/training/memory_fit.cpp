@@ -22,7 +22,7 @@ Bytes TrainingFit::state_bytes(const training::Strategy& strategy) {
   any.parallelism.data = p.expert_data();
   any.parallelism.expert_over = p.expert_over;
   if (p.expert_over.context) any.parallelism.context = p.context;
-  const training::TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
+  const training::TrainingProfile& profile = profiles_.sharing_of(any);
   Bytes least(HUGE_VAL);
   for (const AlikeOrders& alike : layers_.of(p).alike) {
     Bytes most;

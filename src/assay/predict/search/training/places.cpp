@@ -32,7 +32,7 @@ std::size_t InnerLinks::least(const lower::Parallelism& p) {
       least_inners_.try_emplace({p.tensor, p.context, p.expert, p.expert_over.tensor + 2 * p.expert_over.context});
   if (is_new) {
     known->second = inner_.size();
-    inner_.push_back(linker_.least_links(p));
+    linker_.least_links(p, inner_sets(), inner_.emplace_back());
   }
   return known->second;
 }

@@ -17,8 +17,9 @@ std::size_t TrainingProfiles::KeyHash::operator()(const training::ProfileKey& ke
   return static_cast<std::size_t>(h);
 }
 
-TrainingProfiles::TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence)
-    : question_(question), sequence_(sequence) {}
+TrainingProfiles::TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
+                                   TrainingProfiles* of_any_rates)
+    : question_(question), sequence_(sequence), of_any_rates_(of_any_rates) {}
 
 std::vector<std::size_t> TrainingProfiles::numbers_of(const std::vector<lower::Recompute>& policies) {
   std::vector<std::size_t> numbers;
@@ -67,6 +68,7 @@ void TrainingProfiles::forget_recomputation() {
 }
 
 const training::TrainingProfile& TrainingProfiles::sharing_of(const training::Strategy& strategy) {
+  if (of_any_rates_) return of_any_rates_->sharing_of(strategy);
   const training::ProfileKey key = training::traffic_key(strategy, sequence_);
   const auto known = sharings_.find(key);
   if (known != sharings_.end()) return known->second;

@@ -23,8 +23,10 @@ class TrainingProfiles {
     std::vector<std::unique_ptr<Priced>> policies;  ///< null until made
   };
 
-  /// Refers to the question.
-  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence);
+  /// Refers to the question, and to profiles of a question that differs only in rates, which keep what does not depend
+  /// on them.
+  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
+                   TrainingProfiles* of_any_rates = nullptr);
 
   /// Numbers by which priced() knows policies. At least one is asked for before any profile is made.
   std::vector<std::size_t> numbers_of(const std::vector<lower::Recompute>& policies);
@@ -48,6 +50,7 @@ class TrainingProfiles {
 
   const training::TrainingQuestion& question_;
   std::int64_t sequence_;
+  TrainingProfiles* of_any_rates_;
   std::vector<lower::Recompute> policies_;  ///< by number
   training::FusedPrices prices_;
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;

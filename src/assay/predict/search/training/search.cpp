@@ -33,6 +33,7 @@ class StrategySearcher {
         numbers_(profiles_.numbers_of(policies_)),
         fit_(question_, profiles_, layers_, limits.capacity),
         best_(limits),
+        known_floors_(limits.floors),
         prune_(limits.prune),
         bound_(question_),
         with_(bounding()),
@@ -43,18 +44,24 @@ class StrategySearcher {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
     for (const lower::Parallelism& p : all) list_work(p);
-    make_work();
     if (progress.is_stopped()) return interrupted();
-    std::sort(works_.begin(), works_.end(), sooner);
-    settled_.resize(works_.size() + 1);
+    list_floors();
+    settled_.resize(works_.size());
     // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
     progress.start("ways to run", 2 * works_.size());
-    for (const bool is_simple : {true, false})
-      for (const Work& work : works_) {
-        if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
-        if (!progress.advance()) break;
-        price(work, is_simple);
-      }
+    std::vector<const Work*> visited;
+    while (const Work* work = next()) {
+      visited.push_back(work);
+      if (!progress.advance()) break;
+      if (prune_) price(*work, true);
+    }
+    for (const Work* work : visited) {
+      if (prune_ && work->floor >= best_.too_slow()) break;
+      if (!progress.advance()) break;
+      price(*work, false);
+    }
+    if (known_floors_)
+      for (std::size_t i = 0; i < works_.size(); ++i) (*known_floors_)[i] = works_[i].floor;
     if (best_.empty() && progress.is_stopped()) return interrupted();
     if (wants_closest && best_.empty() && std::isinf(best_.too_slow().value())) {
       const ClosestInput input{question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
@@ -113,7 +120,6 @@ class StrategySearcher {
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
-    work.group = works_.empty() ? 0 : works_.back().group;  // nothing is taken before all is listed
     for (lower::ResidualScheme residual : residuals)
       for (lower::ContextScheme scheme : schemes)
         for (std::int64_t micro : micro_batches) {
@@ -126,7 +132,7 @@ class StrategySearcher {
                                           static_cast<std::int64_t>(training::microbatches(question_, s)));
           if (work.possible == 0) continue;
           work.made = &profiles_.microbatch_of(s);
-          ++work.group;
+          work.number = static_cast<std::uint32_t>(works_.size());
           works_.push_back(work);
         }
   }
@@ -139,12 +145,41 @@ class StrategySearcher {
   };
   Bounding bounding() const { return {OrderBounds(question_, bound_), {}, {}}; }
 
-  /// Makes what all work computes, and lower bounds on its time, on all cores: work that computes the same is bounded
-  /// by one of them.
+  /// The order of all work by what is known of it before it is made.
+  void list_floors() {
+    if (known_floors_ && known_floors_->size() != works_.size()) known_floors_->assign(works_.size(), Seconds());
+    listed_.reserve(works_.size());
+    for (Work& work : works_) {
+      if (known_floors_ && prune_) work.floor = (*known_floors_)[work.number];
+      listed_.push_back({work.floor, work.number});
+    }
+    std::sort(listed_.begin(), listed_.end(), sooner);
+  }
+
+  /// The next work in order of its lower bound; null where all that is left is too slow.
+  const Work* next() {
+    while (made_ < listed_.size() && !progress.is_stopped()) {
+      if (prune_ && listed_[made_].floor >= best_.too_slow()) break;
+      if (!open_.empty() && sooner(open_.front(), listed_[made_])) break;
+      make_work();
+    }
+    if (open_.empty() || (prune_ && open_.front().floor >= best_.too_slow())) return nullptr;
+    std::pop_heap(open_.begin(), open_.end(), later);
+    const NextWork next = open_.back();
+    open_.pop_back();
+    return &works_[next.number];
+  }
+
+  /// Makes what the next works compute, and lower bounds on their time, on all cores: work that computes the same is
+  /// bounded by one of them.
   void make_work() {
+    constexpr std::size_t some = 256;  // where bounds may rule out the rest
+    const std::size_t first = made_;
+    made_ = listed_[first].floor > Seconds() ? std::min(first + some, listed_.size()) : listed_.size();
     std::unordered_map<const void*, std::size_t> numbers;
     std::vector<std::vector<Work*>> alike;
-    for (Work& work : works_) {
+    for (std::size_t i = first; i < made_; ++i) {
+      Work& work = works_[listed_[i].number];
       const auto [known, is_new] = numbers.try_emplace(work.made, alike.size());
       if (is_new) alike.emplace_back();
       alike[known->second].push_back(&work);
@@ -158,6 +193,11 @@ class StrategySearcher {
           if (!prune_) return;
           for (Work* work : alike[i]) work->floor = floor_of(strategy_of(*work), *work, with);
         });
+    for (std::size_t i = first; i < made_; ++i) {
+      const Work& work = works_[listed_[i].number];
+      open_.push_back({work.floor, work.number});
+      std::push_heap(open_.begin(), open_.end(), later);
+    }
   }
 
   training::Strategy strategy_of(const Work& work) const {
@@ -174,9 +214,9 @@ class StrategySearcher {
   void price(Work work, bool is_simple) {
     training::Strategy s = strategy_of(work);
     Mesh& mesh = meshes_[work.mesh];
-    if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
+    if (settled_[work.number] + 1u == 1u << mesh.sharings.size()) return;
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
-      if (settled_[work.group] >> i & 1u) continue;
+      if (settled_[work.number] >> i & 1u) continue;
       s.parallelism.zero = mesh.sharings[i].zero;
       // Too slow with the least work is too slow with more, and what fits needs no more.
       work.policy = 0;
@@ -203,7 +243,7 @@ class StrategySearcher {
           }
         if (is_open == false) is_settled = false;
       }
-      if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
+      if (is_settled) settled_[work.number] = static_cast<std::uint8_t>(settled_[work.number] | 1u << i);
     }
   }
 
@@ -432,8 +472,8 @@ class StrategySearcher {
     WeightTraffic& weights = meshes_[of.mesh].weight_traffics[of.traffic_index(i)];
     if (weights.traffic) return weights;
     weights.traffic = &profiles_.sharing_of(s);
-    weights.least = bound_.weights_times(*weights.traffic,
-                                         linker_.least_links(s.parallelism, training::role_sets(*weights.traffic)));
+    linker_.least_links(s.parallelism, training::role_sets(*weights.traffic), least_links_);
+    weights.least = bound_.weights_times(*weights.traffic, least_links_);
     return weights;
   }
 
@@ -462,6 +502,7 @@ class StrategySearcher {
   std::vector<std::size_t> numbers_;  ///< numbers of the policies in the profiles
   TrainingFit fit_;
   BestStrategies best_;
+  std::vector<Seconds>* known_floors_;  ///< see SearchLimits
   bool prune_;
   TrainingBound bound_;
   Bounding with_;  ///< for work that is priced
@@ -470,6 +511,10 @@ class StrategySearcher {
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
   std::vector<Work> works_;
+  std::vector<NextWork> listed_;  ///< all work, the soonest first by what was known of it
+  std::size_t made_ = 0;          ///< work listed before this one has a lower bound of its own
+  std::vector<NextWork> open_;    ///< the part of it that next() has not returned: a heap, the soonest first
+  training::StageLinks least_links_;
   training::MicrobatchCost steady_;
   training::StepEvents events_;
   std::array<Seconds, most_orders> floors_{};  ///< lower bounds on a step of the passes in steady_, by order

@@ -39,6 +39,9 @@ struct SearchLimits {
   Bytes budget{HUGE_VAL};
   bool any_will_do = false;              ///< ends at the first strategy within the limits, fastest or not
   TrainingProfiles* profiles = nullptr;  ///< for the same setup, sequence and choices: kept for further searches
+  /// Lower bounds on the steps of all work in the order in which it is listed: of a search of the same space that no
+  /// step is shorter in, or none. Filled with those of this search.
+  std::vector<Seconds>* floors = nullptr;
 };
 
 /// Finds the fastest strategies, each with its best placement, that fit into the memory of a chip and its part of the

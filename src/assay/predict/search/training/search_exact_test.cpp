@@ -74,6 +74,31 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
     }
 }
 
+// A step never falls by more than rates rise, nor where they fall, so that lower bounds of one search serve another.
+TEST(TrainingSearch, LowerBoundsOfOtherRatesLoseNothing) {
+  for (const double factor : {0.3, 0.8, 1.25, 4.0})
+    for (const bool of_memory : {false, true}) {
+      SearchCase c("h100-sxm:16");
+      std::vector<Seconds> floors;
+      SearchLimits limits{Bytes(8e10), 1};
+      limits.floors = &floors;
+      ASSERT_TRUE(search_training(c.question, sequence, c.cluster, {}, limits));
+      ASSERT_FALSE(floors.empty());
+      kernel::KernelRates& rates = c.question.setup.rates;
+      if (of_memory) rates.hbm = factor * rates.hbm;
+      if (!of_memory)
+        for (FlopsPerSecond& peak : rates.peak) peak = factor * peak;
+      for (Seconds& floor : floors) floor = (1.0 - 1e-9) * std::min(1.0, 1.0 / factor) * floor;
+      limits.top = 20;
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, limits);
+      const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(8e10), 20, false});
+      ASSERT_TRUE(cut && all);
+      ASSERT_EQ(cut->best.size(), all->best.size());
+      for (std::size_t i = 0; i < all->best.size(); ++i)
+        EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+    }
+}
+
 // Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
   for (const double share : testing::sampled<double>({0.0, 0.25, 1.0})) {

@@ -57,7 +57,7 @@ struct TrainingWork {
   lower::ContextScheme context_scheme = lower::ContextScheme::gather;
   std::uint8_t policy = 0;     ///< number among the policies of the search
   std::uint64_t possible = 0;  ///< orders of stages that exist for this number of microbatches
-  std::uint32_t group = 0;     ///< number of the group
+  std::uint32_t number = 0;    ///< in the order in which work is listed
   TrainingProfiles::Microbatch* made = nullptr;
 
   /// Index into WorkMesh::weight_traffics for a sharing of weights.
@@ -65,9 +65,15 @@ struct TrainingWork {
     return sharing * residual_ways + static_cast<std::size_t>(residual);
   }
 };
-inline bool sooner(const TrainingWork& a, const TrainingWork& b) {
-  return a.floor != b.floor ? a.floor < b.floor : a.group < b.group;
+/// Work in order of its lower bound.
+struct NextWork {
+  Seconds floor;
+  std::uint32_t number = 0;  ///< in the order in which work is listed
+};
+inline bool sooner(const NextWork& a, const NextWork& b) {
+  return a.floor != b.floor ? a.floor < b.floor : a.number < b.number;
 }
+inline bool later(const NextWork& a, const NextWork& b) { return sooner(b, a); }
 
 /// The answer of a search that was asked to stop (base/progress.h) before it found anything.
 inline tl::unexpected<Error> interrupted() { return fail("", "interrupted before any strategy that fits was found"); }

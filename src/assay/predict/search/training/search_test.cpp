@@ -102,8 +102,8 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
         EXPECT_NEAR(found->best[i].cost.estimate.value(), all[i], 1e-12 * all[i]) << pp << " " << i;
         const auto input = training::pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
         ASSERT_TRUE(input);
-        EXPECT_NEAR(clock::simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate.value(),
-                    1e-9 * all[i]);
+        EXPECT_NEAR(clock::simulate_pipeline(*input, clock::no_stage)->interval.value(),
+                    found->best[i].cost.estimate.value(), 1e-9 * all[i]);
       }
     }
   }

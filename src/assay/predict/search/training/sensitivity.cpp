@@ -10,6 +10,7 @@
 #include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 #include "assay/predict/search/threshold.h"
+#include "assay/predict/search/training/profiles.h"
 #include "assay/predict/training/limits.h"
 
 namespace assay::search {
@@ -27,7 +28,8 @@ struct HardwareRate {
   std::function<void(hardware::Cluster&, double)> scale;
   bool changes_kernels = false;  ///< kernels of one chip change their times, too
   std::function<void(training::TrainingQuestion&, double)> scale_calibrated =
-      {};  ///< scales the same rate in calibrations
+      {};                ///< scales the same rate in calibrations
+  bool is_time = false;  ///< a larger value makes steps longer, not shorter
 };
 
 void scale_level(hardware::Level& level, double factor) {
@@ -91,7 +93,7 @@ void add_network_rates(const SensitivityQuestion& in, std::vector<HardwareRate>&
            auto& network = c.chip.network.scale_up;
            if (network && network->hop_latency) network->hop_latency->value = f * network->hop_latency->value;
          },
-         false, &scale_latency});
+         false, &scale_latency, true});
 }
 
 std::vector<HardwareRate> hardware_rates(const SensitivityQuestion& in) {
@@ -126,10 +128,14 @@ Result<training::TrainingCost> cost_at(const SensitivityQuestion& in, const Hard
 /// Slightly more than `seconds`: a search that ends there still finds what takes as long.
 Seconds just_over(Seconds step) { return (1.0 + 1e-9) * step; }
 
+using Floors = std::vector<Seconds>;  ///< see SearchLimits
+
 /// Strategies that beat the best one where a rate differs. Pricing one of them again is far cheaper than a search.
 class Rivals {
  public:
-  Rivals(const SensitivityQuestion& in, const HardwareRate& rate) : in_(in), rate_(rate) {}
+  /// `profiles` are of the question as it is, and `floors` lower bounds on the steps of all its work.
+  Rivals(const SensitivityQuestion& in, const HardwareRate& rate, TrainingProfiles& profiles, const Floors& floors)
+      : in_(in), rate_(rate), profiles_(profiles), floors_{{1.0, floors}} {}
 
   /// The fastest strategy that beats the best one at `factor`; nothing where none does.
   Result<std::optional<Candidate>> fastest_at(double factor) { return search_at(factor, false); }
@@ -157,8 +163,12 @@ class Rivals {
     ASSAY_TRY(here, training::price_strategy(there.question, in_.sequence, there.cluster, in_.best.strategy));
     SearchLimits limits{in_.budget, 1, true, noticeable * here.estimate};
     limits.any_will_do = any_will_do;
-    if (!rate_.changes_kernels) limits.profiles = in_.profiles;
+    Floors floors = floors_at(factor);
+    limits.floors = &floors;
+    TrainingProfiles changed(there.question, in_.sequence, &profiles_);
+    limits.profiles = rate_.changes_kernels ? &changed : &profiles_;
     ASSAY_TRY(found, search_training(there.question, in_.sequence, there.cluster, in_.choices, limits));
+    floors_[factor] = std::move(floors);
     std::optional<Candidate> rival;
     if (!found.best.empty()) {
       rival = found.best.front();
@@ -168,9 +178,22 @@ class Rivals {
     return rival;
   }
 
+  /// Lower bounds at `factor` from those at others: a step never falls by more than a rate rises, nor where it falls.
+  Floors floors_at(double factor) const {
+    Floors out;
+    for (const auto& [other, floors] : floors_) {
+      const double scale = noticeable * std::min(1.0, rate_.is_time ? factor / other : other / factor);
+      out.resize(floors.size());
+      for (std::size_t i = 0; i < floors.size(); ++i) out[i] = std::max(out[i], scale * floors[i]);
+    }
+    return out;
+  }
+
   static constexpr double noticeable = 1.0 - 1e-9;
   const SensitivityQuestion& in_;
   const HardwareRate& rate_;
+  TrainingProfiles& profiles_;
+  std::map<double, Floors> floors_;  ///< by factor
   std::map<double, std::optional<Candidate>> searched_;
   std::vector<training::Strategy> known_;
 };
@@ -183,11 +206,12 @@ AnyQuantity scaled(AnyQuantity value, double factor) {
   return value;
 }
 
-Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const HardwareRate& rate) {
+Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const HardwareRate& rate,
+                                     TrainingProfiles& profiles, const Floors& floors) {
   ASSAY_TRY(below, cost_at(in, rate, std::exp(-small_step)));
   ASSAY_TRY(above, cost_at(in, rate, std::exp(small_step)));
   ASSAY_TRY(doubled, cost_at(in, rate, 2.0));
-  Rivals rivals(in, rate);
+  Rivals rivals(in, rate, profiles, floors);
   ASSAY_TRY(other, rivals.fastest_at(2.0));
   Sensitivity out;
   out.rate = rate.name;
@@ -299,12 +323,21 @@ Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestio
   const std::vector<HardwareRate> rates = hardware_rates(in);
   std::vector<std::optional<Result<Sensitivity>>> rows(rates.size());
   std::vector<Sensitivity> sizes;
-  // Where kernels change, every search makes profiles of its own. The others share theirs and so follow each other.
+  Floors floors;
+  SearchLimits as_it_is{in.budget, 1, true, just_over(in.best.cost.estimate)};
+  as_it_is.profiles = in.profiles;
+  as_it_is.floors = &floors;
+  if (const auto base = search_training(in.question, in.sequence, in.cluster, in.choices, as_it_is);
+      !base && !progress.is_stopped())
+    return tl::unexpected<Error>(base.error());
+  // Where kernels change, every search prices them itself. The others share their prices and so follow each other.
   parallel_for(2, 1, [&](std::size_t part) {
     const bool changes_kernels = part == 0;
+    TrainingProfiles of_any_rates(in.question, in.sequence);
+    TrainingProfiles& profiles = changes_kernels || !in.profiles ? of_any_rates : *in.profiles;
     for (std::size_t i = 0; i < rates.size(); ++i)
       if (rates[i].changes_kernels == changes_kernels && !progress.is_stopped())
-        rows[i] = rate_sensitivity(in, rates[i]);
+        rows[i] = rate_sensitivity(in, rates[i], profiles, floors);
     if (!changes_kernels && !progress.is_stopped()) sizes = size_sensitivities(in);
   });
   std::vector<Sensitivity> out;
