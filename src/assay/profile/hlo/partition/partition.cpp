@@ -1,0 +1,794 @@
+#include "assay/profile/hlo/partition/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "assay/profile/hlo/partition/hints.h"
+#include "assay/profile/hlo/partition/rows.h"
+#include "assay/profile/hlo/work.h"
+#include "assay/program/plan/bounded.h"
+
+namespace assay::hlo {
+namespace {
+
+using program::AxisList;
+using program::AxisSet;
+using Split = program::Sharding;  // of a value; of an operation see Division
+
+constexpr double impossible = std::numeric_limits<double>::infinity();
+// As for programs in our own language: no device multiplies what another one does, just to save communication.
+constexpr double bytes_per_flop = 1e3, tie = 1e-6;
+
+/// How mesh axes split the rows of an operation, and which partial sums it takes as they are.
+struct Division {
+  std::vector<AxisList> rows;
+  std::vector<AxisSet> partial;  ///< of each operand
+};
+
+/// A value as some computation has it.
+struct Form {
+  int region = 0;
+  Split sharding;
+  std::uint32_t instruction = 0;
+};
+
+/// How an array gets from one sharding to another: planned once for all plans of a program.
+struct Route {
+  double cost = 0;
+  std::vector<program::Step> steps;
+  std::vector<Split> after;
+};
+struct MoveRoutes {
+  explicit MoveRoutes(const program::Mesh& mesh) : planner(mesh) {}
+  plan::BoundedPlanner planner;
+  std::unordered_map<std::string, Route> known = {};
+};
+
+class PartitionPlanner {
+ public:
+  PartitionPlanner(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
+                   const plan::Prices& prices, const std::vector<PartitionRows>& rows, PartitionHints hints,
+                   MoveRoutes& routes)
+      : module_(module),
+        graph_(graph),
+        mesh_(mesh),
+        prices_(prices),
+        rows_(rows),
+        hints_(std::move(hints)),
+        routes_(routes),
+        forms_(graph.values.size()),
+        cheap_(graph.operations.size(), 0) {
+    find_cheap();
+  }
+
+  Result<PartitionedProgram> run() {
+    out_.mesh = mesh_;
+    Module& made = out_.module;
+    made.file = module_.file;
+    made.text = module_.text;
+    made.name = module_.name;
+    made.is_stablehlo = true;
+    made.partitions = mesh_.mesh.devices();
+    made.aliases = module_.aliases;
+    made.mesh = module_.mesh;
+    open_.push_back({0, {}});
+    plan_region(0);
+    const PartitionRegion& program = graph_.regions.front();
+    std::vector<std::uint32_t> results;
+    for (std::size_t i = 0; i < program.results.size(); ++i) {
+      const int value = program.results[i];
+      Split wanted = hints_.results[i].value_or(hints_.shardings[at(value)]);
+      wanted.unreduced = 0;
+      results.push_back(needed(value, wanted));
+      out_.results.push_back(divided(value, wanted));
+    }
+    Computation& entry = open_.back().computation;
+    entry.name = "main";
+    if (results.size() == 1) {
+      entry.root = results.front();
+    } else {
+      entry.root = add_tuple(results);
+    }
+    made.result = entry.instructions[entry.root].shape;
+    made.entry = static_cast<std::uint32_t>(made.computations.size());
+    made.computations.push_back(std::move(entry));
+    return std::move(out_);
+  }
+
+ private:
+  /// A computation that is being written, and the values that got a form in it.
+  struct Open {
+    int region;
+    Computation computation;
+    double times = 1.0;  ///< that it runs
+    std::vector<int> values = {};
+  };
+
+  // --- what costs nothing to make again
+  /// Constants, counts and what is made of them alone, element by element: each device makes the part that it needs.
+  void find_cheap() {
+    constexpr int deepest = 16;
+    for (std::size_t i = 0; i < graph_.operations.size(); ++i) {
+      const PartitionOperation& of = graph_.operations[i];
+      if (of.kind != PartitionOperation::Kind::plain) continue;
+      const std::string_view opcode = of.at->opcode;
+      int depth = opcode == "constant" || opcode == "iota" ? 1 : 0;
+      if (is_element_wise(opcode) || opcode == "broadcast") {
+        depth = 1;
+        for (std::size_t k = 0; k < of.in.size(); ++k) {
+          const bool scalar = opcode == "broadcast" && graph_.shape(of.in[k]).dims.empty();
+          const int below = cheap_[at(graph_.values[at(of.in[k])].operation)];
+          if (!scalar && below == 0) depth = deepest;
+          depth = std::max(depth, scalar ? 1 : below + 1);
+        }
+      }
+      cheap_[i] = depth > 0 && depth < deepest ? depth : 0;
+    }
+  }
+
+  // --- shapes, moves and their prices
+  std::int64_t local(std::int64_t size, AxisList axes) const { return program::local_size(mesh_.mesh, size, axes); }
+
+  Shape local_shape(const Shape& whole, const Split& sharding) const {
+    Shape out = whole;
+    for (std::size_t d = 0; d < std::min(out.dims.size(), program::max_tensor_rank); ++d)
+      out.dims[d] = local(out.dims[d], sharding.dims[d]);
+    return out;
+  }
+  double local_bytes(int value, const Split& sharding) const {
+    return local_shape(graph_.shape(value), sharding).bytes().value();
+  }
+
+  program::Tensor tensor(int value, const Split& sharding) const {
+    const Shape& shape = graph_.shape(value);
+    program::Tensor out;
+    for (std::size_t d = 0; d < std::min(shape.dims.size(), program::max_tensor_rank); ++d)
+      out.dims.push_back({fmt::format("{}", d), shape.dims[d]});
+    const int bits = shape.element ? shape.element->bits : 8;
+    out.dtype = bits >= 64   ? Dtype::fp64
+                : bits >= 32 ? Dtype::fp32
+                : bits >= 16 ? Dtype::bf16
+                : bits >= 8  ? Dtype::int8
+                             : Dtype::int4;
+    out.sharding = sharding;
+    return out;
+  }
+
+  std::string key(int value, const Split& from, const Split& to) const {
+    std::string out;
+    const auto add = [&](const auto& word) { out.append(reinterpret_cast<const char*>(&word), sizeof word); };
+    const Shape& shape = graph_.shape(value);
+    add(shape.element);
+    for (std::size_t d = 0; d < std::min(shape.dims.size(), program::max_tensor_rank); ++d) {
+      add(shape.dims[d]);
+      add(from.dims[d]);
+      add(to.dims[d]);
+    }
+    add(from.unreduced);
+    add(to.unreduced);
+    return out;
+  }
+
+  const Route& route(int value, const Split& from, const Split& to) {
+    const auto [known, is_new] = routes_.known.try_emplace(key(value, from, to));
+    Route& out = known->second;
+    if (!is_new) return out;
+    if (to.unreduced & ~from.unreduced) {
+      out.cost = impossible;
+      return out;
+    }
+    const plan::Plan plan = routes_.planner.reshard(tensor(value, from), to, prices_);
+    out.cost = plan.cost;
+    for (const program::Step& step : plan.steps) {
+      out.steps.push_back(step);
+      out.after.push_back(plan.tensor(step.out[0]).sharding);
+    }
+    return out;
+  }
+  double move_cost(int value, const Split& from, const Split& to) {
+    return from == to ? 0.0 : route(value, from, to).cost;
+  }
+
+  bool is_cheap(int value) const { return cheap_[at(graph_.values[at(value)].operation)] > 0; }
+
+  /// The cheapest way from any form of a value to the one that is needed.
+  double need_cost(int value, const Split& wanted) {
+    if (is_cheap(value)) return wanted.unreduced ? impossible : 0.0;
+    double best = impossible;
+    for (const Form& form : forms_[at(value)]) best = std::min(best, move_cost(value, form.sharding, wanted));
+    return best;
+  }
+
+  // --- writing instructions
+  Computation& here() { return open_.back().computation; }
+  std::string_view made(std::string text) { return out_.module.made.emplace_back(std::move(text)); }
+
+  std::uint32_t add(Instruction instruction) {
+    here().instructions.push_back(std::move(instruction));
+    return static_cast<std::uint32_t>(here().instructions.size() - 1);
+  }
+  std::uint32_t add_tuple(const std::vector<std::uint32_t>& members) {
+    Instruction tuple;
+    tuple.opcode = "tuple";
+    tuple.name = made(fmt::format("tuple.{}", ++count_));
+    tuple.operands = members;
+    tuple.shape.is_tuple = true;
+    for (const std::uint32_t member : members) tuple.shape.members.push_back(here().instructions[member].shape);
+    return add(std::move(tuple));
+  }
+  std::uint32_t add_member(std::uint32_t tuple, std::size_t index, const Shape& shape) {
+    Instruction member;
+    member.opcode = "get-tuple-element";
+    member.name = made(fmt::format("member.{}", ++count_));
+    member.operands = {tuple};
+    member.shape = shape;
+    member.attributes.emplace_back("index", made(fmt::format("{}", index)));
+    member.offset = here().instructions[tuple].offset;
+    return add(std::move(member));
+  }
+
+  /// Groups along axes, as HLO writes them with the names of the mesh.
+  std::string_view groups(AxisSet axes) {
+    const auto [known, is_new] = groups_.try_emplace(axes);
+    if (!is_new) return known->second;
+    std::string mesh, inside;
+    for (std::size_t i = 0; i < mesh_.mesh.axes.size(); ++i) {
+      mesh += fmt::format("{}'{}'={}", i > 0 ? "," : "", mesh_.mesh.axes[i].name, mesh_.mesh.axes[i].size);
+      if (axes & program::axis_bit(static_cast<int>(i)))
+        inside += fmt::format("{}'{}'", inside.empty() ? "" : ",", mesh_.mesh.axes[i].name);
+    }
+    known->second = made(fmt::format("mesh[{}] {{{}}}", mesh, inside));
+    return known->second;
+  }
+
+  static std::string_view opcode_of(program::Collective kind) {
+    return kind == program::Collective::permute ? "collective-permute" : program::name(kind);
+  }
+
+  /// Moves a value along a route; each step is an instruction.
+  std::uint32_t travel(int value, const Form& from, const Split& to) {
+    std::uint32_t now = from.instruction;
+    if (from.sharding == to) return now;
+    const Route& way = route(value, from.sharding, to);
+    out_.cost += open_.back().times * way.cost;
+    for (std::size_t i = 0; i < way.steps.size(); ++i) {
+      const program::Step& step = way.steps[i];
+      Instruction move;
+      const bool moves = program::is_collective(step.op);
+      move.opcode = moves ? opcode_of(step.collective) : "dynamic-slice";
+      move.name = made(fmt::format("{}.{}", move.opcode, ++count_));
+      move.operands = {now};
+      move.shape = local_shape(graph_.shape(value), way.after[i]);
+      move.offset = here().instructions[now].offset;
+      if (moves) move.attributes.emplace_back("replica_groups", groups(step.axes));
+      move.attributes.emplace_back("value", graph_.operations[at(graph_.values[at(value)].operation)].at->name);
+      now = add(std::move(move));
+      keep(value, way.after[i], now);
+    }
+    return now;
+  }
+
+  /// A form in this computation; one of a computation around it is captured.
+  Form brought(int value, const Form& form) {
+    if (form.region == open_.back().region) return form;
+    Instruction copy;
+    copy.opcode = "captured";
+    copy.name = made(fmt::format("captured.{}", ++count_));
+    copy.shape = local_shape(graph_.shape(value), form.sharding);
+    return keep(value, form.sharding, add(std::move(copy)));
+  }
+
+  /// The instruction of a value in a sharding.
+  std::uint32_t needed(int value, const Split& wanted) {
+    const std::vector<Form>& forms = forms_[at(value)];
+    std::size_t best = forms.size();
+    double least = impossible;
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      const double cost =
+          move_cost(value, forms[i].sharding, wanted) + (forms[i].region == open_.back().region ? 0.0 : tie);
+      if (cost < least) {
+        least = cost;
+        best = i;
+      }
+    }
+    if (is_cheap(value) &&
+        !(best < forms.size() && forms[best].region == open_.back().region && forms[best].sharding == wanted)) {
+      remake(graph_.values[at(value)].operation, wanted);
+      return forms_[at(value)].back().instruction;
+    }
+    if (best == forms.size())
+      throw InternalError(
+          fmt::format("{}: a value has no form", graph_.operations[at(graph_.values[at(value)].operation)].at->name));
+    const Form form = forms[best];
+    return travel(value, brought(value, form), wanted);
+  }
+
+  /// Makes a cheap value in the sharding that somebody needs.
+  void remake(int number, const Split& wanted) {
+    const PartitionRows& rows = rows_[at(number)];
+    Division division = empty_division(number);
+    for (std::size_t r = 0; r < rows.rows.size(); ++r)
+      if (rows.rows[r].result >= 0 && at(rows.rows[r].result) < program::max_tensor_rank)
+        division.rows[r] = wanted.dims[at(rows.rows[r].result)];
+    write(number, division);
+  }
+
+  // --- divisions of an operation
+  Division empty_division(int number) const {
+    return {std::vector<AxisList>(rows_[at(number)].rows.size()),
+            std::vector<AxisSet>(graph_.operations[at(number)].in.size(), 0)};
+  }
+
+  Split operand_split(int number, const Division& division, std::size_t k) const {
+    Split out;
+    const auto& rows = rows_[at(number)].rows;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (rows[r].operand[k] >= 0 && at(rows[r].operand[k]) < program::max_tensor_rank)
+        out.dims[at(rows[r].operand[k])] = division.rows[r];
+    out.unreduced = division.partial[k];
+    return out;
+  }
+  Split result_split(int number, const Division& division) const {
+    Split out;
+    const auto& rows = rows_[at(number)].rows;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].result >= 0 && at(rows[r].result) < program::max_tensor_rank)
+        out.dims[at(rows[r].result)] = division.rows[r];
+      else if (rows[r].kind == PartitionRow::Kind::summed || rows[r].kind == PartitionRow::Kind::found)
+        out.unreduced |= division.rows[r].set();
+    }
+    for (const AxisSet partial : division.partial) out.unreduced |= partial;
+    return out;
+  }
+
+  double local_flops(int number, const Division& division) const {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    const std::string_view opcode = of.at->opcode;
+    if (opcode != "dot" && opcode != "convolution" && opcode != "ragged-dot") return 0.0;
+    double out = 2.0;
+    for (std::size_t r = 0; r < division.rows.size(); ++r)
+      out *= static_cast<double>(local(rows_[at(number)].rows[r].size, division.rows[r]));
+    return out;
+  }
+
+  /// Bytes that neighbours send a device which splits a dimension that a window moves along.
+  double halo_bytes(int number, const Division& division) const {
+    double out = 0.0;
+    const auto& rows = rows_[at(number)].rows;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].halo <= 1 || division.rows[r].empty()) continue;
+      const Shape part =
+          local_shape(graph_.shape(graph_.operations[at(number)].in[0]), operand_split(number, division, 0));
+      const double size = static_cast<double>(std::max<std::int64_t>(1, part.dims[at(rows[r].operand[0])]));
+      out += part.bytes().value() / size * (rows[r].halo - 1);
+    }
+    return out;
+  }
+
+  /// Where the result goes once partial sums end.
+  Split home(int value) const {
+    Split out = hints_.shardings[at(value)];
+    out.unreduced = 0;
+    return out;
+  }
+
+  double cost_of(int number, const Division& division) {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    double cost = 0.0;
+    for (std::size_t k = 0; k < of.in.size(); ++k) {
+      cost += need_cost(of.in[k], operand_split(number, division, k));
+      if (cost == impossible) return cost;
+    }
+    const Split made = result_split(number, division);
+    for (const int value : of.out) {
+      cost += move_cost(value, made, home(value));
+      const double weight = prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie;
+      cost += weight * local_bytes(value, made);
+    }
+    return cost + flop_cost(number, division);
+  }
+  /// Of a product on one device, and of what its neighbours send.
+  double flop_cost(int number, const Division& division) const {
+    const double halo = halo_bytes(number, division) * (prices_.per_flop > 0.0 ? prices_.per_flop : 1.0);
+    return halo + (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(number, division);
+  }
+
+  /// What each axis may do: split a row that an operand or the result's home has it on, stay a partial sum, or nothing.
+  struct Choices {
+    int axis;
+    std::vector<int> rows;
+    bool partial = false;
+  };
+  std::vector<Choices> choices_of(int number, std::vector<AxisList>& orders) const {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    const auto& rows = rows_[at(number)].rows;
+    std::vector<Choices> out;
+    AxisSet manual = 0;
+    for (const int value : of.out) manual |= graph_.values[at(value)].manual;
+    for (int axis = 0; axis < static_cast<int>(mesh_.mesh.axes.size()); ++axis) {
+      const AxisSet bit = program::axis_bit(axis);
+      if (manual & bit) continue;
+      Choices choice{axis, {}, false};
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        if (rows[r].kind == PartitionRow::Kind::whole) continue;
+        bool there = false;
+        const auto look = [&](const Split& sharding, int dim) {
+          if (dim < 0 || at(dim) >= program::max_tensor_rank) return;
+          const AxisList list = sharding.dims[at(dim)];
+          if (!list.has(axis)) return;
+          there = true;
+          if (std::find(orders.begin(), orders.end(), list) == orders.end()) orders.push_back(list);
+        };
+        for (std::size_t k = 0; k < of.in.size(); ++k) {
+          if (is_cheap(of.in[k])) continue;
+          for (const Form& form : forms_[at(of.in[k])]) look(form.sharding, rows[r].operand[k]);
+          look(hints_.shardings[at(of.in[k])], rows[r].operand[k]);
+        }
+        for (const int value : of.out) look(hints_.shardings[at(value)], rows[r].result);
+        if (there) choice.rows.push_back(static_cast<int>(r));
+      }
+      for (std::size_t k = 0; k < of.in.size(); ++k)
+        for (const Form& form : forms_[at(of.in[k])])
+          choice.partial = choice.partial || (rows_[at(number)].linear.size() > k && rows_[at(number)].linear[k] &&
+                                              (form.sharding.unreduced & bit));
+      if (!choice.rows.empty() || choice.partial) out.push_back(std::move(choice));
+    }
+    return out;
+  }
+
+  AxisList ordered(AxisSet set, const std::vector<AxisList>& orders) const {
+    for (const AxisList list : orders)
+      if (list.set() == set) return list;
+    AxisList out;
+    for (int axis = 0; axis < static_cast<int>(mesh_.mesh.axes.size()); ++axis)
+      if (set & program::axis_bit(axis)) out = out.pushed(axis);
+    return out;
+  }
+
+  Division chosen(int number) {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    const PartitionRows& rows = rows_[at(number)];
+    std::vector<AxisList> orders;
+    const std::vector<Choices> choices = choices_of(number, orders);
+    Division best = empty_division(number), trial = best;
+    if (choices.empty()) return best;
+    double least = impossible;
+    std::vector<AxisSet> sets(rows.rows.size(), 0);
+    int left = 600;
+    const auto descend = [&](const auto& self, std::size_t i) -> void {
+      if (left <= 0) return;
+      if (i == choices.size()) {
+        --left;
+        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = ordered(sets[r], orders);
+        const double cost = cost_of(number, trial);
+        if (cost < least) {
+          least = cost;
+          best = trial;
+        }
+        return;
+      }
+      const AxisSet bit = program::axis_bit(choices[i].axis);
+      for (const int r : choices[i].rows) {
+        const auto count = static_cast<std::int64_t>(program::shard_count(mesh_.mesh, sets[at(r)] | bit));
+        const bool everywhere = rows.rows[at(r)].size % count == 0;
+        if (!everywhere) continue;
+        sets[at(r)] |= bit;
+        self(self, i + 1);
+        sets[at(r)] &= ~bit;
+      }
+      if (choices[i].partial)
+        for (std::size_t k = 0; k < of.in.size(); ++k) {
+          if (!rows.linear[k] || (rows.together && k > 0)) continue;
+          for (std::size_t other = 0; other < of.in.size(); ++other)
+            if (other == k || (rows.together && rows.linear[other])) trial.partial[other] |= bit;
+          self(self, i + 1);
+          for (AxisSet& partial : trial.partial) partial &= ~bit;
+        }
+      self(self, i + 1);
+    };
+    descend(descend, 0);
+    return best;
+  }
+
+  // --- operations
+  void plan_region(int region) {
+    for (const int number : graph_.regions[at(region)].operations) {
+      const PartitionOperation& of = graph_.operations[at(number)];
+      using Kind = PartitionOperation::Kind;
+      switch (of.kind) {
+        case Kind::parameter:
+          if (of.at->opcode == "parameter") program_parameter(of);
+          break;
+        case Kind::constraint: {
+          pass(of, 0, home(of.out.front()));
+          break;
+        }
+        case Kind::enter: {
+          enter(of);
+          break;
+        }
+        case Kind::leave:
+          leave(of);
+          break;
+        case Kind::loop:
+          loop(of);
+          break;
+        case Kind::branch:
+          branch(of);
+          break;
+        case Kind::plain:
+          if (cheap_[at(number)] > 0) break;  // where somebody needs it
+          if (of.at->opcode == "optimization-barrier")
+            for (std::size_t i = 0; i < std::min(of.in.size(), of.out.size()); ++i) pass(of, i, home(of.out[i]));
+          else
+            write(number, chosen(number));
+      }
+    }
+  }
+
+  DividedArray divided(int value, const Split& sharding) const {
+    const Instruction& instruction = *graph_.operations[at(graph_.values[at(value)].operation)].at;
+    return {std::string(instruction.name), graph_.shape(value), sharding, instruction.offset};
+  }
+
+  Form keep(int value, const Split& sharding, std::uint32_t instruction) {
+    open_.back().values.push_back(value);
+    return forms_[at(value)].emplace_back(Form{open_.back().region, sharding, instruction});
+  }
+
+  void program_parameter(const PartitionOperation& of) {
+    const int value = of.out.front();
+    Instruction parameter = *of.at;
+    const Split sharding = home(value);
+    parameter.shape = local_shape(graph_.shape(value), sharding);
+    if (module_parameters() <= at(of.number)) {
+      out_.module.parameters.resize(at(of.number) + 1);
+      out_.inputs.resize(at(of.number) + 1);
+    }
+    out_.module.parameters[at(of.number)] = parameter.shape;
+    out_.inputs[at(of.number)] = divided(value, sharding);
+    keep(value, sharding, add(std::move(parameter)));
+  }
+  std::size_t module_parameters() const { return out_.module.parameters.size(); }
+
+  /// A result that is its operand, in a sharding.
+  void pass(const PartitionOperation& of, std::size_t i, const Split& sharding) {
+    keep(of.out[i], sharding, needed(of.in[i], sharding));
+  }
+
+  /// From the whole array to the part of a device along manual axes: what the result is divided by, and those axes.
+  void enter(const PartitionOperation& of) {
+    const int from = of.in.front(), to = of.out.front();
+    Split outside = hints_.shardings[at(from)];
+    if (!of.at->attribute("manual_axes").empty()) {
+      const auto list = sharding_list(module_, *of.at, "in_shardings");
+      if (list && at(of.number) < list->size())
+        outside = placed_sharding(mesh_, (*list)[at(of.number)], graph_.shape(from).dims.size());
+    }
+    outside.unreduced = 0;
+    const std::uint32_t instruction = needed(from, outside);
+    Split inside = outside;
+    for (AxisList& list : inside.dims) list = without(list, graph_.values[at(to)].manual);
+    keep(to, inside, instruction);
+  }
+  static AxisList without(AxisList list, AxisSet gone) {
+    AxisList out;
+    for (const int axis : list.axes())
+      if (!(gone & program::axis_bit(axis))) out = out.pushed(axis);
+    return out;
+  }
+
+  void leave(const PartitionOperation& of) {
+    const int from = of.in.front(), to = of.out.front();
+    Split inside = forms_[at(from)].empty() ? Split{} : forms_[at(from)].front().sharding;
+    inside.unreduced = 0;
+    const std::uint32_t instruction = needed(from, inside);
+    Split outside = hints_.shardings[at(to)];
+    outside.unreduced = 0;
+    for (std::size_t d = 0; d < program::max_tensor_rank; ++d)
+      for (const int axis : inside.dims[d].axes())
+        if (!outside.dims[d].has(axis)) outside.dims[d] = outside.dims[d].pushed(axis);
+    keep(to, outside, instruction);
+  }
+
+  /// Plans a region in a computation of its own; its results have these shardings.
+  std::uint32_t plan_inside(int region, const std::vector<Split>& parameters, const std::vector<Split>& results,
+                            std::string name, double trips = 1.0) {
+    open_.push_back({region, {}, open_.back().times * trips});
+    const PartitionRegion& inside = graph_.regions[at(region)];
+    if (!inside.parameters.empty()) {
+      Instruction parameter;
+      parameter.opcode = "parameter";
+      parameter.name = "carried";
+      parameter.argument = "0";
+      parameter.shape.is_tuple = true;
+      for (std::size_t i = 0; i < inside.parameters.size(); ++i)
+        parameter.shape.members.push_back(local_shape(graph_.shape(inside.parameters[i]), parameters[i]));
+      const std::vector<Shape> shapes = parameter.shape.members;
+      const std::uint32_t tuple = add(std::move(parameter));
+      for (std::size_t i = 0; i < shapes.size(); ++i)
+        keep(inside.parameters[i], parameters[i], add_member(tuple, i, shapes[i]));
+    }
+    plan_region(region);
+    std::vector<std::uint32_t> made_results;
+    for (std::size_t i = 0; i < inside.results.size(); ++i)
+      made_results.push_back(needed(inside.results[i], results[i]));
+    const bool single =
+        inside.parameters.empty() ? made_results.size() == 1 : results.size() == 1 && is_predicate(inside.results[0]);
+    here().root = single ? made_results.front() : add_tuple(made_results);
+    here().name = made(std::move(name));
+    for (const int value : open_.back().values)  // what was made here is not there outside
+      std::erase_if(forms_[at(value)], [&](const Form& form) { return form.region == region; });
+    Computation done = std::move(open_.back().computation);
+    open_.pop_back();
+    out_.module.computations.push_back(std::move(done));
+    return static_cast<std::uint32_t>(out_.module.computations.size() - 1);
+  }
+  bool is_predicate(int value) const {
+    const Shape& shape = graph_.shape(value);
+    return shape.element && shape.element->name == "pred" && shape.dims.empty();
+  }
+
+  void loop(const PartitionOperation& of) {
+    std::vector<Split> carried;
+    std::vector<std::uint32_t> initial;
+    for (std::size_t i = 0; i < of.in.size(); ++i) {
+      carried.push_back(home(graph_.regions[at(of.regions[1])].parameters[i]));
+      initial.push_back(needed(of.in[i], carried.back()));
+    }
+    Instruction loop;
+    loop.opcode = "while";
+    loop.name = of.at->name;
+    loop.offset = of.at->offset;
+    loop.attributes = of.at->attributes;
+    loop.operands = {add_tuple(initial)};
+    const std::vector<Split> test{Split{}};
+    loop.callees = {
+        plan_inside(of.regions[0], carried, test, fmt::format("{}.condition.{}", loop.name, ++count_)),
+        plan_inside(of.regions[1], carried, carried, fmt::format("{}.body.{}", loop.name, ++count_), of.trips)};
+    loop.callee_keys = {"condition", "body"};
+    loop.shape = here().instructions[loop.operands.front()].shape;
+    const std::vector<Shape> shapes = loop.shape.members;
+    const std::uint32_t all = add(std::move(loop));
+    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], carried[i], add_member(all, i, shapes[i]));
+  }
+
+  void branch(const PartitionOperation& of) {
+    Instruction choice;
+    choice.opcode = "conditional";
+    choice.name = of.at->name;
+    choice.offset = of.at->offset;
+    choice.operands = {needed(of.in.front(), Split{})};
+    std::vector<Split> results;
+    std::vector<Shape> shapes;
+    for (const int value : of.out) {
+      results.push_back(home(value));
+      shapes.push_back(local_shape(graph_.shape(value), results.back()));
+    }
+    for (const int region : of.regions) {
+      choice.callees.push_back(plan_inside(region, {}, results, fmt::format("branch.{}", ++count_)));
+      choice.callee_keys.push_back("branch_computations");
+    }
+    if (shapes.size() == 1) {
+      choice.shape = shapes.front();
+      keep(of.out.front(), results.front(), add(std::move(choice)));
+      return;
+    }
+    choice.shape.is_tuple = true;
+    choice.shape.members = shapes;
+    const std::uint32_t all = add(std::move(choice));
+    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], results[i], add_member(all, i, shapes[i]));
+  }
+
+  /// Moves the operands and writes the operation as one device runs it.
+  void write(int number, const Division& division) {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    Instruction copy;
+    copy.name = of.at->name;
+    copy.opcode = of.at->opcode;
+    copy.argument = of.at->argument;
+    copy.attributes = of.at->attributes;
+    copy.call = of.at->call;
+    copy.offset = of.at->offset;
+    for (std::size_t k = 0; k < of.in.size(); ++k)
+      copy.operands.push_back(needed(of.in[k], operand_split(number, division, k)));
+    if (const double halo = halo_bytes(number, division); halo > 0.0) add_halo(number, division, copy);
+    const Split made_split = result_split(number, division);
+    std::vector<Shape> shapes;
+    for (const int value : of.out) shapes.push_back(local_shape(graph_.shape(value), made_split));
+    note(number, made_split);
+    out_.cost += open_.back().times * flop_cost(number, division);
+    if (shapes.size() == 1) {
+      copy.shape = shapes.front();
+      keep(of.out.front(), made_split, add(std::move(copy)));
+    } else {
+      copy.shape.is_tuple = true;
+      copy.shape.members = shapes;
+      const std::uint32_t all = add(std::move(copy));
+      for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], made_split, add_member(all, i, shapes[i]));
+    }
+    if (made_split.unreduced == 0 || rows_[at(number)].adds) return;
+    for (const int value : of.out) {  // partial maxima end at once
+      Split ended = made_split;
+      ended.unreduced = 0;
+      const std::uint32_t instruction = needed(value, ended);
+      forms_[at(value)] = {{open_.back().region, ended, instruction}};
+    }
+  }
+
+  void add_halo(int number, const Division& division, const Instruction& reader) {
+    const auto& rows = rows_[at(number)].rows;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].halo <= 1 || division.rows[r].empty()) continue;
+      Instruction send;
+      send.opcode = "collective-permute";
+      send.name = made(fmt::format("halo.{}", ++count_));
+      send.shape = here().instructions[reader.operands.front()].shape;
+      send.shape.dims[at(rows[r].operand[0])] = rows[r].halo - 1;
+      Instruction edge;
+      edge.opcode = "slice";
+      edge.name = made(fmt::format("edge.{}", count_));
+      edge.operands = {reader.operands.front()};
+      edge.shape = send.shape;
+      edge.offset = send.offset = reader.offset;
+      send.operands = {add(std::move(edge))};
+      send.attributes.emplace_back("replica_groups", groups(division.rows[r].set()));
+      send.attributes.emplace_back("value", reader.name);
+      add(std::move(send));
+    }
+  }
+
+  /// What the answer says of an operation.
+  void note(int number, const Split& sharding) {
+    const PartitionOperation& of = graph_.operations[at(number)];
+    const std::string_view opcode = of.at->opcode;
+    if (opcode == "dot" || opcode == "convolution" || opcode == "ragged-dot" || of.at->calls(CallKind::product))
+      out_.products.push_back(divided(of.out.front(), sharding));
+    if (rows_[at(number)].rows.empty() && !of.in.empty() && !of.out.empty() &&
+        !graph_.shape(of.out.front()).dims.empty() && graph_.values[at(of.out.front())].manual == 0 &&
+        std::find(out_.unknown.begin(), out_.unknown.end(), opcode) == out_.unknown.end())
+      out_.unknown.emplace_back(opcode);
+  }
+
+  const Module& module_;
+  const PartitionGraph& graph_;
+  const PartitionMesh& mesh_;
+  const plan::Prices& prices_;
+  const std::vector<PartitionRows>& rows_;
+  PartitionHints hints_;
+  MoveRoutes& routes_;
+  std::vector<std::vector<Form>> forms_;  ///< of each value
+  std::vector<int> cheap_;                ///< of each operation; 0: not
+  std::map<AxisSet, std::string_view> groups_;
+  std::vector<Open> open_;
+  std::int64_t count_ = 0;
+  PartitionedProgram out_;
+};
+
+}  // namespace
+
+Result<PartitionedProgram> partition(const Module& module, const PartitionMesh& mesh, const plan::Prices& prices) {
+  ASSAY_TRY(graph, partition_graph(module, mesh));
+  std::vector<PartitionRows> rows;
+  rows.reserve(graph.operations.size());
+  for (const PartitionOperation& operation : graph.operations) rows.push_back(partition_rows(graph, operation));
+  constexpr std::size_t large = 20'000;  // operations: of large programs two orders are tried
+  MoveRoutes routes(mesh.mesh);
+  std::optional<PartitionedProgram> best;
+  for (const SpreadOrder& order :
+       {SpreadOrder{false, false, false}, SpreadOrder{true, false, false}, SpreadOrder{false, true, false},
+        SpreadOrder{true, true, false}, SpreadOrder{false, false, true}, SpreadOrder{true, false, true},
+        SpreadOrder{false, true, true}, SpreadOrder{true, true, true}}) {
+    if (graph.operations.size() > large && (order.results_first || order.all_at_once)) continue;
+    ASSAY_TRY(hints, partition_hints(module, graph, mesh, rows, order));
+    ASSAY_TRY(found, PartitionPlanner(module, graph, mesh, prices, rows, std::move(hints), routes).run());
+    if (!best || found.cost < best->cost) best = std::move(found);
+  }
+  return std::move(*best);
+}
+
+}  // namespace assay::hlo
