@@ -182,7 +182,8 @@ class PartitionPlanner {
       return out;
     }
     const plan::Plan plan = routes_.planner.reshard(tensor(value, from), to, prices_);
-    out.cost = plan.cost;
+    // Between equal times, fewer bytes.
+    out.cost = plan.cost + tie * prices_.per_flop * plan.bytes.value();
     for (const program::Step& step : plan.steps) {
       out.steps.push_back(step);
       out.after.push_back(plan.tensor(step.out[0]).sharding);
@@ -263,7 +264,7 @@ class PartitionPlanner {
       move.name = made(fmt::format("{}.{}", move.opcode, ++count_));
       move.operands = {now};
       move.shape = local_shape(graph_.shape(value), way.after[i]);
-      move.offset = here().instructions[now].offset;
+      move.offset = offset_;
       if (moves) move.attributes.emplace_back("replica_groups", groups(step.axes));
       move.attributes.emplace_back("value", graph_.operations[at(graph_.values[at(value)].operation)].at->name);
       now = add(std::move(move));
@@ -498,6 +499,7 @@ class PartitionPlanner {
   void plan_region(int region) {
     for (const int number : graph_.regions[at(region)].operations) {
       const PartitionOperation& of = graph_.operations[at(number)];
+      offset_ = of.at->offset;
       using Kind = PartitionOperation::Kind;
       switch (of.kind) {
         case Kind::parameter:
@@ -766,6 +768,7 @@ class PartitionPlanner {
   std::map<AxisSet, std::string_view> groups_;
   std::vector<Open> open_;
   std::int64_t count_ = 0;
+  std::size_t offset_ = 0;  ///< of the operation at hand, in the text
   PartitionedProgram out_;
 };
 

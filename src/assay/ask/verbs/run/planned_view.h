@@ -1,0 +1,18 @@
+// What an answer says of a planned program: shardings, collectives, time, memory, and what a compiler chose instead.
+#pragma once
+#include <optional>
+
+#include "assay/ask/verbs/profile/hlo.h"
+#include "assay/profile/hlo/partition/partition.h"
+
+namespace assay::verbs::run {
+
+struct PlannedProgram {
+  hlo::PartitionedProgram plan;                   ///< its module is in the query
+  profile::ProgramQuery query;                    ///< what each device runs
+  std::optional<profile::ProgramQuery> compiled;  ///< of --against
+};
+
+void add_planned(const PlannedProgram& planned, report::Response& response);
+
+}  // namespace assay::verbs::run
