@@ -69,8 +69,13 @@ struct CollectiveSum {
   Seconds time;
 };
 
+/// An all-reduce of which each device keeps its part is a reduce-scatter.
+program::Collective kind_of(const hlo::CollectiveCall& call) {
+  return call.scattered ? program::Collective::reduce_scatter : call.kind;
+}
+
 Bytes received(const hlo::CollectiveCall& call) {
-  return program::received_share(call.kind, static_cast<double>(call.size)) * call.operand;
+  return program::received_share(kind_of(call), static_cast<double>(call.size)) * call.operand;
 }
 
 void add(const ProgramQuery& query, std::size_t i, CollectiveSum& sum) {
@@ -168,8 +173,7 @@ void add_against(const PlannedProgram& planned, report::Members& out) {
   for (std::size_t side = 0; side < 2; ++side)
     for (std::size_t i = 0; i < sides[side]->kernels.kernels.size(); ++i)
       if (const auto& call = sides[side]->kernels.kernels[i].collective)
-        add(*sides[side], i,
-            sums[{call->scattered ? program::Collective::reduce_scatter : call->kind, call->size}][side]);
+        add(*sides[side], i, sums[{kind_of(*call), call->size}][side]);
   report::Items rows;
   for (const auto& [key, both] : sums) {
     report::Members row{{"kind", program::name(key.first)}, {"devices", key.second},

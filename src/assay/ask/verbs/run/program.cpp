@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "assay/ask/draw/animation.h"
 #include "assay/ask/draw/sharding/sharding_scene.h"
@@ -46,7 +48,13 @@ Result<language::Source> read_source(const Request& request) {
   if (const auto text = request.value("eval")) return language::Source{"program", *text};
   const std::string& path = request.arguments().front();
   const bool piped = path == "-";
-  ASSAY_TRY(text, trace::file_bytes(piped ? "/dev/stdin" : path, "FILE"));
+  std::string text;
+  if (piped) {
+    std::ifstream in("/dev/stdin", std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  } else {
+    ASSAY_SET(text, trace::file_bytes(path, "FILE"));
+  }
   if (trace::is_gzip(text)) ASSAY_SET(text, trace::inflated(text, path));
   const std::size_t folder = path.rfind('/');
   return language::Source{piped                         ? "program"
