@@ -113,11 +113,17 @@ class GraphWriter {
     program::AxisSet manual = scope.manual;
     for (const int value : in) manual |= graph_.values[at(value)].manual;
     using Kind = PartitionOperation::Kind;
+    const bool cuts = instruction.calls(CallKind::to_shards) || instruction.calls(CallKind::to_whole);
+    if (cuts && in.size() != 1)
+      return fail(module_.where(instruction), "this call takes one array", "write the whole module");
+    if (cuts) ASSAY_CHECK(keeps_rank(instruction, in.front(), instruction.shape));
     if (instruction.calls(CallKind::to_shards)) {
       ASSAY_TRY(axes, divided_by_hand(in));
       return add(region, Kind::enter, instruction, in, {instruction.shape}, axes);
     }
     if (instruction.calls(CallKind::to_whole)) return add(region, Kind::leave, instruction, in, {instruction.shape}, 0);
+    if (instruction.calls(CallKind::sharding)) ASSAY_CHECK(keeps_shapes(instruction, in, {instruction.shape}));
+    if (opcode == "optimization-barrier") ASSAY_CHECK(keeps_shapes(instruction, in, leaf_shapes(instruction.shape)));
     if (instruction.calls(CallKind::sharding))
       return add(region, Kind::constraint, instruction, in, {instruction.shape}, manual);
     if (opcode == "call" && instruction.callees.size() == 1) return call(scope, instruction, in, region, manual);
@@ -140,6 +146,24 @@ class GraphWriter {
       return fail(module_.where(instruction), "a tuple has fewer members than its type", "write the whole module");
     return Leaves(all.begin() + static_cast<std::ptrdiff_t>(first),
                   all.begin() + static_cast<std::ptrdiff_t>(first + count));
+  }
+
+  /// An error unless values have these shapes.
+  Result<void> keeps_shapes(const Instruction& instruction, const Leaves& values,
+                            const std::vector<Shape>& shapes) const {
+    bool same = values.size() == shapes.size();
+    for (std::size_t i = 0; same && i < values.size(); ++i)
+      same = graph_.values[at(values[i])].shape.dims == shapes[i].dims;
+    if (same) return {};
+    return fail(module_.where(instruction), "values that pass through have another number or other sizes behind it",
+                "what enters and what leaves have the same types");
+  }
+  /// An error unless both have the same number of dimensions.
+  Result<void> keeps_rank(const Instruction& instruction, int value, const Shape& shape) const {
+    if (graph_.values[at(value)].shape.dims.size() == shape.dims.size()) return {};
+    return fail(module_.where(instruction),
+                "a device's part of an array has another number of dimensions than the array",
+                "a part has the dimensions of the whole, with smaller sizes");
   }
 
   /// The axes that split a value that is about to be cut into shards: all of the mesh.
@@ -171,6 +195,7 @@ class GraphWriter {
         if (number >= in.size())
           return fail(module_.where(instruction), "a manual computation has more parameters than operands",
                       "its region names one value for each operand");
+        ASSAY_CHECK(keeps_rank(instruction, in[number], parameter.shape));
         inner.arguments.push_back(add(region, Kind::enter, instruction, {in[number]}, {parameter.shape}, inner.manual));
         graph_.operations.back().number = static_cast<int>(number);
       }
@@ -181,6 +206,7 @@ class GraphWriter {
                   "its region returns one value for each result");
     Leaves out;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
+      ASSAY_CHECK(keeps_rank(instruction, results[i], shapes[i]));
       out.push_back(add(region, Kind::leave, instruction, {results[i]}, {shapes[i]}, manual).front());
       graph_.operations.back().number = static_cast<int>(i);
     }
@@ -208,9 +234,10 @@ class GraphWriter {
     for (const int value : in) shapes.push_back(graph_.values[at(value)].shape);
     ASSAY_TRY(condition, region_of(scope, instruction.callee("condition"), shapes, instruction, manual));
     ASSAY_TRY(body, region_of(scope, instruction.callee("body"), shapes, instruction, manual));
-    if (graph_.regions[at(body)].results.size() != in.size())
-      return fail(module_.where(instruction), "the body of a loop returns another number of values than it takes",
-                  "it returns the values of the next trip");
+    ASSAY_CHECK(keeps_shapes(instruction, graph_.regions[at(body)].results, shapes));
+    if (graph_.regions[at(condition)].results.size() != 1)
+      return fail(module_.where(instruction), "the condition of a loop returns several values",
+                  "it returns one predicate");
     const Leaves out = add(region, PartitionOperation::Kind::loop, instruction, in, shapes, manual);
     graph_.operations.back().regions = {condition, body};
     graph_.operations.back().trips = trip_count(module_, *scope.computation, instruction).value_or(1.0);
@@ -223,11 +250,11 @@ class GraphWriter {
     std::vector<int> regions;
     for (const std::uint32_t callee : instruction.callees) {
       ASSAY_TRY(inner, region_of(scope, callee, {}, instruction, manual));
-      if (graph_.regions[at(inner)].results.size() != shapes.size())
-        return fail(module_.where(instruction), "the branches of a conditional return other numbers of values",
-                    "each returns one value for each result");
+      ASSAY_CHECK(keeps_shapes(instruction, graph_.regions[at(inner)].results, shapes));
       regions.push_back(inner);
     }
+    if (in.empty() || regions.empty())
+      return fail(module_.where(instruction), "a conditional has an index and branches", "write the whole module");
     const Leaves out = add(region, PartitionOperation::Kind::branch, instruction, in, shapes, manual);
     graph_.operations.back().regions = std::move(regions);
     return out;

@@ -747,11 +747,12 @@ class PartitionPlanner {
   /// What the answer says of an operation.
   void note(int number, const Split& sharding) {
     const PartitionOperation& of = graph_.operations[at(number)];
+    if (of.out.empty()) return;
     const std::string_view opcode = of.at->opcode;
     if (opcode == "dot" || opcode == "convolution" || opcode == "ragged-dot" || of.at->calls(CallKind::product))
       out_.products.push_back(divided(of.out.front(), sharding));
-    if (rows_[at(number)].rows.empty() && !of.in.empty() && !of.out.empty() &&
-        !graph_.shape(of.out.front()).dims.empty() && graph_.values[at(of.out.front())].manual == 0 &&
+    if (rows_[at(number)].rows.empty() && !of.in.empty() && !graph_.shape(of.out.front()).dims.empty() &&
+        graph_.values[at(of.out.front())].manual == 0 &&
         std::find(out_.unknown.begin(), out_.unknown.end(), opcode) == out_.unknown.end())
       out_.unknown.emplace_back(opcode);
   }

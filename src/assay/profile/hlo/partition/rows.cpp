@@ -30,6 +30,7 @@ class RowWriter {
   PartitionRows write() {
     using Kind = PartitionOperation::Kind;
     const std::string_view opcode = at_.opcode;
+    if (of_.out.empty()) return std::move(found_);
     if (of_.kind == Kind::parameter || opcode == "constant" || opcode == "iota" || in_.empty()) {
       for (std::size_t d = 0; d < out_->size(); ++d) row((*out_)[d], d);
     } else if (of_.kind != Kind::plain || opcode == "optimization-barrier") {
@@ -75,6 +76,10 @@ class RowWriter {
 
   Row& row(std::int64_t size, int result, Row::Kind kind = Row::Kind::kept) {
     Row& out = found_.rows.emplace_back();
+    if (result >= static_cast<int>(std::min(out_->size(), program::max_tensor_rank))) {  // of no dimension there is
+      result = -1;
+      kind = Row::Kind::whole;
+    }
     out.kind = kind;
     out.size = size;
     out.operand.assign(in_.size(), -1);
@@ -201,6 +206,10 @@ class RowWriter {
     const std::string_view labels[3] = {text.substr(0, under), text.substr(under + 1, arrow - under - 1),
                                         text.substr(arrow + 2)};
     const auto at = [&](int which, char label) { return labels[which].find(label); };
+    const std::string_view letters[3] = {"bf", "io", "bf"};
+    for (int i = 0; i < 3; ++i)
+      for (const char c : letters[i])
+        if (at(i, c) == std::string_view::npos) return;
     const bool grouped = at_.attribute("feature_group_count") != "1" || at_.attribute("batch_group_count") != "1";
     if (in_[0]->size() != labels[0].size() || in_[1]->size() != labels[1].size() || out_->size() != labels[2].size())
       return;
@@ -219,6 +228,9 @@ class RowWriter {
                spread = window_numbers(window, "lhs_dilate=", 1, rank);
     for (std::size_t i = 0; i < rank; ++i) {
       const char label = static_cast<char>('0' + i);
+      if (at(0, label) == std::string_view::npos || at(1, label) == std::string_view::npos ||
+          at(2, label) == std::string_view::npos)
+        continue;
       const std::int64_t input = size_in(0, at(0, label)), size = size_in(1, at(1, label)),
                          made = (*out_)[at(2, label)];
       if (made < size) {  // a gradient of the window: sums over the places of both
