@@ -60,6 +60,55 @@ Result<void> complete(const Request& request, const Context& context, profile::P
   return profile::price_program(request, context, query);
 }
 
+/// "P('X', None, ('Y', 'Z'))": a sharding as people write it into their program.
+std::string constraint_text(const program::Mesh& mesh, const hlo::PartitionPin& pin) {
+  std::string out;
+  for (std::size_t d = 0; d < std::min(pin.shape.dims.size(), program::max_tensor_rank); ++d) {
+    std::vector<std::string> names;
+    for (const int axis : pin.sharding.dims[d].axes())
+      names.push_back(fmt::format("'{}'", mesh.axes[static_cast<std::size_t>(axis)].name));
+    out += fmt::format("{}{}", d == 0 ? "" : ", ",
+                       names.empty()       ? "None"
+                       : names.size() == 1 ? names.front()
+                                           : fmt::format("({})", fmt::join(names, ", ")));
+  }
+  return fmt::format("P({})", out);
+}
+
+/// The constraints that help most: each planned by itself, the best of them priced as the plan is.
+Result<void> find_pins(const Request& request, const Context& context, const hlo::Partitioner& partitioner,
+                       PlannedProgram& planned) {
+  constexpr std::size_t most = 3, most_priced = 8, most_tried = 100, instructions_tried = 200'000;
+  constexpr double worth = 0.999;
+  std::size_t size = 1;
+  for (const hlo::Computation& computation : planned.query.module.computations) size += computation.instructions.size();
+  std::vector<hlo::PartitionPin> candidates = partitioner.candidates(planned.plan);
+  candidates.resize(std::min({candidates.size(), most_tried, instructions_tried / size}));
+  std::vector<std::pair<double, const hlo::PartitionPin*>> better;
+  for (const hlo::PartitionPin& pin : candidates)
+    if (const auto plan = partitioner.with(pin); plan && plan->cost < worth * planned.plan.cost)
+      better.emplace_back(plan->cost, &pin);
+  std::stable_sort(better.begin(), better.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  better.resize(std::min(better.size(), most_priced));
+  for (const auto& [cost, pin] : better) {
+    ASSAY_TRY(plan, partitioner.with(*pin));
+    profile::ProgramQuery query;
+    query.module = std::move(plan.module);
+    ASSAY_CHECK(complete(request, context, query));
+    PlannedPin one{*pin, constraint_text(plan.mesh.mesh, *pin), all_received(planned.query) - all_received(query), {}};
+    if (query.price) one.gained_time = planned.query.price->estimate - query.price->estimate;
+    const bool known = std::any_of(planned.pins.begin(), planned.pins.end(),
+                                   [&](const PlannedPin& other) { return other.pin.at == pin->at; });
+    if (!known && (query.price ? one.gained_time > Seconds(0) : one.gained_bytes > Bytes(0)))
+      planned.pins.push_back(std::move(one));
+  }
+  std::stable_sort(planned.pins.begin(), planned.pins.end(), [](const PlannedPin& a, const PlannedPin& b) {
+    return a.gained_time != b.gained_time ? a.gained_time > b.gained_time : a.gained_bytes > b.gained_bytes;
+  });
+  planned.pins.resize(std::min(planned.pins.size(), most));
+  return {};
+}
+
 /// The program of --against, as a compiler partitioned it.
 Result<std::optional<profile::ProgramQuery>> compiled_program(const Request& request, const Context& context,
                                                               const hlo::Calls& calls) {
@@ -109,9 +158,11 @@ Result<report::Response> planned_answer(const Request& request, const Context& c
   ASSAY_TRY(mesh, hlo::partition_mesh(source));
   ASSAY_TRY(prices, plan_prices(request, context, mesh.mesh));
   PlannedProgram planned;
-  ASSAY_SET(planned.plan, hlo::partition(source, mesh, prices));
+  ASSAY_TRY(partitioner, hlo::Partitioner::make(source, mesh, prices));
+  ASSAY_SET(planned.plan, partitioner.best());
   planned.query.module = std::move(planned.plan.module);
   ASSAY_CHECK(complete(request, context, planned.query));
+  ASSAY_CHECK(find_pins(request, context, partitioner, planned));
   ASSAY_SET(planned.compiled, compiled_program(request, context, *calls));
   report::Response response;
   add_planned(planned, response);

@@ -86,13 +86,6 @@ void add(const ProgramQuery& query, std::size_t i, CollectiveSum& sum) {
   if (query.price) sum.time += kernel.calls * query.price->kernels[i].estimate;
 }
 
-Bytes all_received(const ProgramQuery& query) {
-  Bytes out(0);
-  for (const hlo::ProgramKernel& kernel : query.kernels.kernels)
-    if (kernel.collective) out += kernel.calls * received(*kernel.collective);
-  return out;
-}
-
 /// The collectives by line, the most bytes first.
 double add_collectives(const PlannedProgram& planned, const Lines& lines, report::Members& out) {
   const ProgramQuery& query = planned.query;
@@ -197,7 +190,30 @@ void add_against(const PlannedProgram& planned, report::Members& out) {
                                               {"theirs", whole(*planned.compiled)}});
 }
 
+/// Constraints that would help, the best first.
+void add_pins(const PlannedProgram& planned, const Lines& lines, report::Members& out) {
+  out.emplace_back("pins", report::rows_of(planned.pins, [&](const PlannedPin& pin) {
+                     const hlo::DividedArray array{std::string(pin.pin.at->name), pin.pin.shape, pin.pin.sharding, 0};
+                     report::Members row{{"line", lines.of(pin.pin.at->offset)},
+                                         {"name", array.name},
+                                         {"array", array_text(planned.plan.mesh.mesh, array)},
+                                         {"constraint", pin.constraint}};
+                     if (planned.query.price)
+                       row.emplace_back("gain", pin.gained_time);
+                     else
+                       row.emplace_back("gain", pin.gained_bytes);
+                     return row;
+                   }));
+}
+
 }  // namespace
+
+Bytes all_received(const ProgramQuery& query) {
+  Bytes out(0);
+  for (const hlo::ProgramKernel& kernel : query.kernels.kernels)
+    if (kernel.collective) out += kernel.calls * received(*kernel.collective);
+  return out;
+}
 
 void add_planned(const PlannedProgram& planned, report::Response& response) {
   const ProgramQuery& query = planned.query;
@@ -221,6 +237,7 @@ void add_planned(const PlannedProgram& planned, report::Response& response) {
   add_shardings(planned, lines, out);
   const double calls = add_collectives(planned, lines, out);
   add_memory(planned, lines, out);
+  add_pins(planned, lines, out);
   add_against(planned, out);
   std::string headline =
       fmt::format("{} device{}: {} received per device in {} collective{}", devices, devices == 1 ? "" : "s",

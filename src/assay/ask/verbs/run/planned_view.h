@@ -7,11 +7,23 @@
 
 namespace assay::verbs::run {
 
+/// A constraint that would help, and what it gains; time where the plan is priced.
+struct PlannedPin {
+  hlo::PartitionPin pin;
+  std::string constraint;
+  Bytes gained_bytes;
+  Seconds gained_time;
+};
+
 struct PlannedProgram {
   hlo::PartitionedProgram plan;                   ///< its module is in the query
   profile::ProgramQuery query;                    ///< what each device runs
   std::optional<profile::ProgramQuery> compiled;  ///< of --against
+  std::vector<PlannedPin> pins;
 };
+
+/// What a device receives in one run.
+Bytes all_received(const profile::ProgramQuery& query);
 
 void add_planned(const PlannedProgram& planned, report::Response& response);
 

@@ -12,7 +12,7 @@ namespace assay::hlo {
 namespace {
 
 using Leaves = std::vector<int>;
-constexpr std::size_t most_operations = 2'000'000;
+constexpr std::size_t most_operations = 500'000;
 
 /// Runs over calls as a machine would, and writes down each operation where it happens.
 class GraphWriter {
@@ -301,6 +301,13 @@ Result<std::vector<Sharding>> sharding_list(const Module& module, const Instruct
     if (!read) return fail(module.where(instruction), read.error().what, read.error().hint);
     out.push_back(std::move(*read));
   }
+  return out;
+}
+
+program::AxisList without_axes(program::AxisList list, program::AxisSet gone) {
+  program::AxisList out;
+  for (const int axis : list.axes())
+    if (!(gone & program::axis_bit(axis))) out = out.pushed(axis);
   return out;
 }
 

@@ -14,6 +14,9 @@ namespace assay::hlo {
 /// Values, operations and regions refer to each other by number.
 constexpr std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
+/// A list of axes without some of them.
+program::AxisList without_axes(program::AxisList list, program::AxisSet gone);
+
 /// An array that an operation makes. In a manual computation it has the sizes that a device sees along manual axes.
 struct PartitionValue {
   Shape shape;

@@ -19,8 +19,8 @@ struct Place {
 class Spreading {
  public:
   Spreading(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
-            const std::vector<PartitionRows>& rows, const SpreadOrder& order)
-      : module_(module), graph_(graph), mesh_(mesh), rows_(rows), order_(order) {
+            const std::vector<PartitionRows>& rows, const SpreadOrder& order, const PartitionPin* pin)
+      : module_(module), graph_(graph), mesh_(mesh), rows_(rows), order_(order), pin_(pin) {
     out_.shardings.resize(graph.values.size());
     out_.stated.assign(graph.values.size(), false);
     closed_.assign(graph.values.size(), 0);
@@ -47,19 +47,12 @@ class Spreading {
   void state(int value, const Sharding& sharding) {
     const std::size_t rank = graph_.shape(value).dims.size();
     program::Sharding placed = placed_sharding(mesh_, sharding, rank);
-    for (AxisList& list : placed.dims) list = without(list, graph_.values[at(value)].manual);
+    for (AxisList& list : placed.dims) list = without_axes(list, graph_.values[at(value)].manual);
     out_.shardings[at(value)] = placed;
     out_.stated[at(value)] = true;
     for (std::size_t d = 0; d < std::min(rank, program::max_tensor_rank); ++d)
       if (d >= sharding.open.size() || !sharding.open[d]) closed_[at(value)] |= 1u << d;
   }
-  static AxisList without(AxisList list, AxisSet gone) {
-    AxisList out;
-    for (const int axis : list.axes())
-      if (!(gone & program::axis_bit(axis))) out = out.pushed(axis);
-    return out;
-  }
-
   Result<void> take_stated() {
     for (const PartitionOperation& of : graph_.operations) {
       using Kind = PartitionOperation::Kind;
@@ -83,6 +76,11 @@ class Spreading {
         state(of.out.front(), *stated);
     }
     state_before_constraints();
+    for (const PartitionOperation& of : graph_.operations)
+      if (pin_ && of.at == pin_->at && of.out.size() == 1) {
+        out_.shardings[at(of.out.front())] = pin_->sharding;
+        closed_[at(of.out.front())] = ~0u;
+      }
     const std::vector<int>& results = graph_.regions.front().results;
     out_.results.resize(results.size());
     for (std::size_t i = 0; i < std::min(results.size(), module_.result_shardings.size()); ++i) {
@@ -226,6 +224,7 @@ class Spreading {
   const PartitionMesh& mesh_;
   const std::vector<PartitionRows>& rows_;
   const SpreadOrder& order_;
+  const PartitionPin* pin_;
   PartitionHints out_;
   std::vector<std::uint32_t> closed_;  ///< dimensions that nobody may divide further
   std::vector<std::vector<int>> users_;
@@ -237,8 +236,9 @@ class Spreading {
 }  // namespace
 
 Result<PartitionHints> partition_hints(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
-                                       const std::vector<PartitionRows>& rows, const SpreadOrder& order) {
-  return Spreading(module, graph, mesh, rows, order).run();
+                                       const std::vector<PartitionRows>& rows, const SpreadOrder& order,
+                                       const PartitionPin* pin) {
+  return Spreading(module, graph, mesh, rows, order, pin).run();
 }
 
 }  // namespace assay::hlo

@@ -21,7 +21,15 @@ struct SpreadOrder {
   bool all_at_once = false;     ///< through products as soon as through operations on elements
 };
 
+/// A sharding of what one operation makes, as a constraint behind it would say.
+struct PartitionPin {
+  const Instruction* at = nullptr;
+  Shape shape;
+  program::Sharding sharding;
+};
+
 Result<PartitionHints> partition_hints(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
-                                       const std::vector<PartitionRows>& rows, const SpreadOrder& order);
+                                       const std::vector<PartitionRows>& rows, const SpreadOrder& order,
+                                       const PartitionPin* pin = nullptr);
 
 }  // namespace assay::hlo

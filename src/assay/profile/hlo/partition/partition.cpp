@@ -52,7 +52,7 @@ class PartitionPlanner {
  public:
   PartitionPlanner(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
                    const plan::Prices& prices, const std::vector<PartitionRows>& rows, PartitionHints hints,
-                   MoveRoutes& routes)
+                   MoveRoutes& routes, const PartitionPin* pin)
       : module_(module),
         graph_(graph),
         mesh_(mesh),
@@ -60,6 +60,7 @@ class PartitionPlanner {
         rows_(rows),
         hints_(std::move(hints)),
         routes_(routes),
+        pin_(pin),
         forms_(graph.values.size()),
         cheap_(graph.operations.size(), 0) {
     find_cheap();
@@ -67,6 +68,7 @@ class PartitionPlanner {
 
   Result<PartitionedProgram> run() {
     out_.mesh = mesh_;
+    out_.moved.assign(graph_.values.size(), 0.0);
     Module& made = out_.module;
     made.file = module_.file;
     made.text = module_.text;
@@ -96,6 +98,7 @@ class PartitionPlanner {
     made.result = entry.instructions[entry.root].shape;
     made.entry = static_cast<std::uint32_t>(made.computations.size());
     made.computations.push_back(std::move(entry));
+    for (Split& sharding : hints_.shardings) out_.homes.push_back(sharding);
     return std::move(out_);
   }
 
@@ -256,6 +259,7 @@ class PartitionPlanner {
     if (from.sharding == to) return now;
     const Route& way = route(value, from.sharding, to);
     out_.cost += open_.back().times * way.cost;
+    out_.moved[at(value)] += open_.back().times * way.cost;
     for (std::size_t i = 0; i < way.steps.size(); ++i) {
       const program::Step& step = way.steps[i];
       Instruction move;
@@ -574,16 +578,9 @@ class PartitionPlanner {
     outside.unreduced = 0;
     const std::uint32_t instruction = needed(from, outside);
     Split inside = outside;
-    for (AxisList& list : inside.dims) list = without(list, graph_.values[at(to)].manual);
+    for (AxisList& list : inside.dims) list = without_axes(list, graph_.values[at(to)].manual);
     keep(to, inside, instruction);
   }
-  static AxisList without(AxisList list, AxisSet gone) {
-    AxisList out;
-    for (const int axis : list.axes())
-      if (!(gone & program::axis_bit(axis))) out = out.pushed(axis);
-    return out;
-  }
-
   void leave(const PartitionOperation& of) {
     const int from = of.in.front(), to = of.out.front();
     Split inside = forms_[at(from)].empty() ? Split{} : forms_[at(from)].front().sharding;
@@ -713,9 +710,10 @@ class PartitionPlanner {
       const std::uint32_t all = add(std::move(copy));
       for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], made_split, add_member(all, i, shapes[i]));
     }
-    if (made_split.unreduced == 0 || rows_[at(number)].adds) return;
+    const bool pinned = pin_ && pin_->at == of.at && of.out.size() == 1;
+    if (!pinned && (made_split.unreduced == 0 || rows_[at(number)].adds)) return;
     for (const int value : of.out) {  // partial maxima end at once
-      Split ended = made_split;
+      Split ended = pinned ? pin_->sharding : made_split;
       ended.unreduced = 0;
       const std::uint32_t instruction = needed(value, ended);
       forms_[at(value)] = {{open_.back().region, ended, instruction}};
@@ -764,6 +762,7 @@ class PartitionPlanner {
   const std::vector<PartitionRows>& rows_;
   PartitionHints hints_;
   MoveRoutes& routes_;
+  const PartitionPin* pin_;
   std::vector<std::vector<Form>> forms_;  ///< of each value
   std::vector<int> cheap_;                ///< of each operation; 0: not
   std::map<AxisSet, std::string_view> groups_;
@@ -775,24 +774,83 @@ class PartitionPlanner {
 
 }  // namespace
 
-Result<PartitionedProgram> partition(const Module& module, const PartitionMesh& mesh, const plan::Prices& prices) {
+struct Partitioner::Workspace {
+  const Module& module;
+  const PartitionMesh& mesh;
+  const plan::Prices& prices;
+  PartitionGraph graph;
+  std::vector<PartitionRows> rows;
+  MoveRoutes routes;
+  SpreadOrder order = {};  ///< of the best plan
+
+  Result<PartitionedProgram> plan(const SpreadOrder& by, const PartitionPin* pin) {
+    ASSAY_TRY(hints, partition_hints(module, graph, mesh, rows, by, pin));
+    return PartitionPlanner(module, graph, mesh, prices, rows, std::move(hints), routes, pin).run();
+  }
+};
+
+Partitioner::Partitioner(std::unique_ptr<Workspace> workspace) : workspace_(std::move(workspace)) {}
+Partitioner::Partitioner(Partitioner&&) noexcept = default;
+Partitioner::~Partitioner() = default;
+
+Result<Partitioner> Partitioner::make(const Module& module, const PartitionMesh& mesh, const plan::Prices& prices) {
   ASSAY_TRY(graph, partition_graph(module, mesh));
   std::vector<PartitionRows> rows;
   rows.reserve(graph.operations.size());
   for (const PartitionOperation& operation : graph.operations) rows.push_back(partition_rows(graph, operation));
+  return Partitioner(std::unique_ptr<Workspace>(
+      new Workspace{module, mesh, prices, std::move(graph), std::move(rows), MoveRoutes(mesh.mesh)}));
+}
+
+Result<PartitionedProgram> Partitioner::best() {
   constexpr std::size_t large = 20'000;  // operations: of large programs two orders are tried
-  MoveRoutes routes(mesh.mesh);
   std::optional<PartitionedProgram> best;
-  for (const SpreadOrder& order :
-       {SpreadOrder{false, false, false}, SpreadOrder{true, false, false}, SpreadOrder{false, true, false},
-        SpreadOrder{true, true, false}, SpreadOrder{false, false, true}, SpreadOrder{true, false, true},
-        SpreadOrder{false, true, true}, SpreadOrder{true, true, true}}) {
-    if (graph.operations.size() > large && (order.results_first || order.all_at_once)) continue;
-    ASSAY_TRY(hints, partition_hints(module, graph, mesh, rows, order));
-    ASSAY_TRY(found, PartitionPlanner(module, graph, mesh, prices, rows, std::move(hints), routes).run());
-    if (!best || found.cost < best->cost) best = std::move(found);
+  for (int i = 0; i < 8; ++i) {
+    const SpreadOrder order{(i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+    if (workspace_->graph.operations.size() > large && i > 1) break;
+    ASSAY_TRY(found, workspace_->plan(order, nullptr));
+    if (best && found.cost >= best->cost) continue;
+    best = std::move(found);
+    workspace_->order = order;
   }
   return std::move(*best);
+}
+
+Result<PartitionedProgram> Partitioner::with(const PartitionPin& pin) const {
+  return workspace_->plan(workspace_->order, &pin);
+}
+
+std::vector<PartitionPin> Partitioner::candidates(const PartitionedProgram& best) const {
+  const PartitionGraph& graph = workspace_->graph;
+  const program::Mesh& mesh = workspace_->mesh.mesh;
+  std::vector<int> order;
+  for (std::size_t value = 0; value < best.moved.size(); ++value)
+    if (best.moved[value] > 0.0) order.push_back(static_cast<int>(value));
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return best.moved[at(a)] > best.moved[at(b)]; });
+  std::vector<PartitionPin> out;
+  std::vector<const Instruction*> seen;
+  for (const int value : order) {
+    const PartitionOperation& of = graph.operations[at(graph.values[at(value)].operation)];
+    const Shape& shape = graph.shape(value);
+    const bool plain = of.kind == PartitionOperation::Kind::plain && of.out.size() == 1;
+    if (!plain || std::find(seen.begin(), seen.end(), of.at) != seen.end()) continue;
+    seen.push_back(of.at);
+    for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis) {
+      if (graph.values[at(value)].manual & program::axis_bit(axis)) continue;
+      for (std::size_t d = 0; d <= std::min(shape.dims.size(), program::max_tensor_rank - 1); ++d) {
+        PartitionPin pin{of.at, shape, best.homes[at(value)]};
+        pin.sharding.unreduced = 0;
+        for (AxisList& list : pin.sharding.dims) list = without_axes(list, program::axis_bit(axis));
+        if (d < shape.dims.size()) {
+          pin.sharding.dims[d] = pin.sharding.dims[d].pushed(axis);
+          const double shards = program::shard_count(mesh, pin.sharding.dims[d].set());
+          if (shape.dims[d] % static_cast<std::int64_t>(shards) != 0) continue;
+        }
+        if (!(pin.sharding == best.homes[at(value)])) out.push_back(std::move(pin));
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace assay::hlo

@@ -19,7 +19,10 @@ struct Planned {
 Planned planned(const std::string& text) {
   const Module module = *read_module(text, "test.mlir", **calls_of(testing::catalogue()));
   const PartitionMesh mesh = *partition_mesh(module);
-  const auto plan = partition(module, mesh, plan::byte_prices(mesh.mesh));
+  const plan::Prices prices = plan::byte_prices(mesh.mesh);
+  auto partitioner = Partitioner::make(module, mesh, prices);
+  if (!partitioner) throw InternalError(partitioner.error().where + partitioner.error().what);
+  const auto plan = partitioner->best();
   if (!plan) throw InternalError(plan.error().where + plan.error().what);
   Planned out;
   out.results = plan->results;
