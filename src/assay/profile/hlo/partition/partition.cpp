@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <unordered_map>
 
-#include "assay/profile/hlo/partition/hints.h"
-#include "assay/profile/hlo/partition/rows.h"
+#include "assay/profile/hlo/partition/pricing.h"
 #include "assay/profile/hlo/work.h"
-#include "assay/program/plan/bounded.h"
 
 namespace assay::hlo {
 namespace {
@@ -19,16 +15,6 @@ using program::AxisList;
 using program::AxisSet;
 using Split = program::Sharding;  // of a value; of an operation see Division
 
-constexpr double impossible = std::numeric_limits<double>::infinity();
-// As for programs in our own language: no device multiplies what another one does, just to save communication.
-constexpr double bytes_per_flop = 1e3, tie = 1e-6;
-
-/// How mesh axes split the rows of an operation, and which partial sums it takes as they are.
-struct Division {
-  std::vector<AxisList> rows;
-  std::vector<AxisSet> partial;  ///< of each operand
-};
-
 /// A value as some computation has it.
 struct Form {
   int region = 0;
@@ -36,33 +22,18 @@ struct Form {
   std::uint32_t instruction = 0;
 };
 
-/// How an array gets from one sharding to another: planned once for all plans of a program.
-struct Route {
-  double cost = 0;
-  std::vector<program::Step> steps;
-  std::vector<Split> after;
-};
-struct MoveRoutes {
-  explicit MoveRoutes(const program::Mesh& mesh) : planner(mesh) {}
-  plan::BoundedPlanner planner;
-  std::unordered_map<std::string, Route> known = {};
-};
-
 class PartitionPlanner {
  public:
-  PartitionPlanner(const Module& module, const PartitionGraph& graph, const PartitionMesh& mesh,
-                   const plan::Prices& prices, const std::vector<PartitionRows>& rows, PartitionHints hints,
-                   MoveRoutes& routes, const PartitionPin* pin)
+  PartitionPlanner(const Module& module, PartitionPricing& pricing, PartitionHints hints, const PartitionPin* pin)
       : module_(module),
-        graph_(graph),
-        mesh_(mesh),
-        prices_(prices),
-        rows_(rows),
+        pricing_(pricing),
+        graph_(pricing.graph()),
+        mesh_(pricing.mesh()),
+        rows_(pricing.rows()),
         hints_(std::move(hints)),
-        routes_(routes),
         pin_(pin),
-        forms_(graph.values.size()),
-        cheap_(graph.operations.size(), 0) {
+        forms_(graph_.values.size()),
+        cheap_(graph_.operations.size(), 0) {
     find_cheap();
   }
 
@@ -133,77 +104,13 @@ class PartitionPlanner {
     }
   }
 
-  // --- shapes, moves and their prices
-  std::int64_t local(std::int64_t size, AxisList axes) const { return program::local_size(mesh_.mesh, size, axes); }
-
-  Shape local_shape(const Shape& whole, const Split& sharding) const {
-    Shape out = whole;
-    for (std::size_t d = 0; d < std::min(out.dims.size(), program::max_tensor_rank); ++d)
-      out.dims[d] = local(out.dims[d], sharding.dims[d]);
-    return out;
-  }
-  double local_bytes(int value, const Split& sharding) const {
-    return local_shape(graph_.shape(value), sharding).bytes().value();
-  }
-
-  program::Tensor tensor(int value, const Split& sharding) const {
-    const Shape& shape = graph_.shape(value);
-    program::Tensor out;
-    for (std::size_t d = 0; d < std::min(shape.dims.size(), program::max_tensor_rank); ++d)
-      out.dims.push_back({fmt::format("{}", d), shape.dims[d]});
-    const int bits = shape.element ? shape.element->bits : 8;
-    out.dtype = bits >= 64   ? Dtype::fp64
-                : bits >= 32 ? Dtype::fp32
-                : bits >= 16 ? Dtype::bf16
-                : bits >= 8  ? Dtype::int8
-                             : Dtype::int4;
-    out.sharding = sharding;
-    return out;
-  }
-
-  std::string key(int value, const Split& from, const Split& to) const {
-    std::string out;
-    const auto add = [&](const auto& word) { out.append(reinterpret_cast<const char*>(&word), sizeof word); };
-    const Shape& shape = graph_.shape(value);
-    add(shape.element);
-    for (std::size_t d = 0; d < std::min(shape.dims.size(), program::max_tensor_rank); ++d) {
-      add(shape.dims[d]);
-      add(from.dims[d]);
-      add(to.dims[d]);
-    }
-    add(from.unreduced);
-    add(to.unreduced);
-    return out;
-  }
-
-  const Route& route(int value, const Split& from, const Split& to) {
-    const auto [known, is_new] = routes_.known.try_emplace(key(value, from, to));
-    Route& out = known->second;
-    if (!is_new) return out;
-    if (to.unreduced & ~from.unreduced) {
-      out.cost = impossible;
-      return out;
-    }
-    const plan::Plan plan = routes_.planner.reshard(tensor(value, from), to, prices_);
-    // Between equal times, fewer bytes.
-    out.cost = plan.cost + tie * prices_.per_flop * plan.bytes.value();
-    for (const program::Step& step : plan.steps) {
-      out.steps.push_back(step);
-      out.after.push_back(plan.tensor(step.out[0]).sharding);
-    }
-    return out;
-  }
-  double move_cost(int value, const Split& from, const Split& to) {
-    return from == to ? 0.0 : route(value, from, to).cost;
-  }
-
   bool is_cheap(int value) const { return cheap_[at(graph_.values[at(value)].operation)] > 0; }
 
   /// The cheapest way from any form of a value to the one that is needed.
   double need_cost(int value, const Split& wanted) {
     if (is_cheap(value)) return wanted.unreduced ? impossible : 0.0;
     double best = impossible;
-    for (const Form& form : forms_[at(value)]) best = std::min(best, move_cost(value, form.sharding, wanted));
+    for (const Form& form : forms_[at(value)]) best = std::min(best, pricing_.move_cost(value, form.sharding, wanted));
     return best;
   }
 
@@ -257,7 +164,7 @@ class PartitionPlanner {
   std::uint32_t travel(int value, const Form& from, const Split& to) {
     std::uint32_t now = from.instruction;
     if (from.sharding == to) return now;
-    const Route& way = route(value, from.sharding, to);
+    const Route& way = pricing_.route(value, from.sharding, to);
     out_.cost += open_.back().times * way.cost;
     out_.moved[at(value)] += open_.back().times * way.cost;
     for (std::size_t i = 0; i < way.steps.size(); ++i) {
@@ -267,7 +174,7 @@ class PartitionPlanner {
       move.opcode = moves ? opcode_of(step.collective) : "dynamic-slice";
       move.name = made(fmt::format("{}.{}", move.opcode, ++count_));
       move.operands = {now};
-      move.shape = local_shape(graph_.shape(value), way.after[i]);
+      move.shape = pricing_.local_shape(graph_.shape(value), way.after[i]);
       move.offset = offset_;
       if (moves) move.attributes.emplace_back("replica_groups", groups(step.axes));
       move.attributes.emplace_back("value", graph_.operations[at(graph_.values[at(value)].operation)].at->name);
@@ -283,18 +190,19 @@ class PartitionPlanner {
     Instruction copy;
     copy.opcode = "captured";
     copy.name = made(fmt::format("captured.{}", ++count_));
-    copy.shape = local_shape(graph_.shape(value), form.sharding);
+    copy.shape = pricing_.local_shape(graph_.shape(value), form.sharding);
     return keep(value, form.sharding, add(std::move(copy)));
   }
 
   /// The instruction of a value in a sharding.
   std::uint32_t needed(int value, const Split& wanted) {
+    constexpr double elsewhere = 1e-12;  // between equal costs, a form of this computation
     const std::vector<Form>& forms = forms_[at(value)];
     std::size_t best = forms.size();
     double least = impossible;
     for (std::size_t i = 0; i < forms.size(); ++i) {
-      const double cost =
-          move_cost(value, forms[i].sharding, wanted) + (forms[i].region == open_.back().region ? 0.0 : tie);
+      const double cost = pricing_.move_cost(value, forms[i].sharding, wanted) +
+                          (forms[i].region == open_.back().region ? 0.0 : elsewhere);
       if (cost < least) {
         least = cost;
         best = i;
@@ -315,63 +223,11 @@ class PartitionPlanner {
   /// Makes a cheap value in the sharding that somebody needs.
   void remake(int number, const Split& wanted) {
     const PartitionRows& rows = rows_[at(number)];
-    Division division = empty_division(number);
+    Division division = pricing_.empty_division(number);
     for (std::size_t r = 0; r < rows.rows.size(); ++r)
       if (rows.rows[r].result >= 0 && at(rows.rows[r].result) < program::max_tensor_rank)
         division.rows[r] = wanted.dims[at(rows.rows[r].result)];
     write(number, division);
-  }
-
-  // --- divisions of an operation
-  Division empty_division(int number) const {
-    return {std::vector<AxisList>(rows_[at(number)].rows.size()),
-            std::vector<AxisSet>(graph_.operations[at(number)].in.size(), 0)};
-  }
-
-  Split operand_split(int number, const Division& division, std::size_t k) const {
-    Split out;
-    const auto& rows = rows_[at(number)].rows;
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      if (rows[r].operand[k] >= 0 && at(rows[r].operand[k]) < program::max_tensor_rank)
-        out.dims[at(rows[r].operand[k])] = division.rows[r];
-    out.unreduced = division.partial[k];
-    return out;
-  }
-  Split result_split(int number, const Division& division) const {
-    Split out;
-    const auto& rows = rows_[at(number)].rows;
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      if (rows[r].result >= 0 && at(rows[r].result) < program::max_tensor_rank)
-        out.dims[at(rows[r].result)] = division.rows[r];
-      else if (rows[r].kind == PartitionRow::Kind::summed || rows[r].kind == PartitionRow::Kind::found)
-        out.unreduced |= division.rows[r].set();
-    }
-    for (const AxisSet partial : division.partial) out.unreduced |= partial;
-    return out;
-  }
-
-  double local_flops(int number, const Division& division) const {
-    const PartitionOperation& of = graph_.operations[at(number)];
-    const std::string_view opcode = of.at->opcode;
-    if (opcode != "dot" && opcode != "convolution" && opcode != "ragged-dot") return 0.0;
-    double out = 2.0;
-    for (std::size_t r = 0; r < division.rows.size(); ++r)
-      out *= static_cast<double>(local(rows_[at(number)].rows[r].size, division.rows[r]));
-    return out;
-  }
-
-  /// Bytes that neighbours send a device which splits a dimension that a window moves along.
-  double halo_bytes(int number, const Division& division) const {
-    double out = 0.0;
-    const auto& rows = rows_[at(number)].rows;
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      if (rows[r].halo <= 1 || division.rows[r].empty()) continue;
-      const Shape part =
-          local_shape(graph_.shape(graph_.operations[at(number)].in[0]), operand_split(number, division, 0));
-      const double size = static_cast<double>(std::max<std::int64_t>(1, part.dims[at(rows[r].operand[0])]));
-      out += part.bytes().value() / size * (rows[r].halo - 1);
-    }
-    return out;
   }
 
   /// Where the result goes once partial sums end.
@@ -385,23 +241,16 @@ class PartitionPlanner {
     const PartitionOperation& of = graph_.operations[at(number)];
     double cost = 0.0;
     for (std::size_t k = 0; k < of.in.size(); ++k) {
-      cost += need_cost(of.in[k], operand_split(number, division, k));
+      cost += need_cost(of.in[k], pricing_.operand_split(number, division, k));
       if (cost == impossible) return cost;
     }
-    const Split made = result_split(number, division);
+    const Split made = pricing_.result_split(number, division);
     for (const int value : of.out) {
-      cost += move_cost(value, made, home(value));
-      const double weight = prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie;
-      cost += weight * local_bytes(value, made);
+      cost += pricing_.move_cost(value, made, home(value));
+      cost += pricing_.held_cost(value, made);
     }
-    return cost + flop_cost(number, division);
+    return cost + pricing_.flop_cost(number, division);
   }
-  /// Of a product on one device, and of what its neighbours send.
-  double flop_cost(int number, const Division& division) const {
-    const double halo = halo_bytes(number, division) * (prices_.per_flop > 0.0 ? prices_.per_flop : 1.0);
-    return halo + (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(number, division);
-  }
-
   /// What each axis may do: split a row that an operand or the result's home has it on, stay a partial sum, or nothing.
   struct Choices {
     int axis;
@@ -459,7 +308,7 @@ class PartitionPlanner {
     const PartitionRows& rows = rows_[at(number)];
     std::vector<AxisList> orders;
     const std::vector<Choices> choices = choices_of(number, orders);
-    Division best = empty_division(number), trial = best;
+    Division best = pricing_.empty_division(number), trial = best;
     if (choices.empty()) return best;
     double least = impossible;
     std::vector<AxisSet> sets(rows.rows.size(), 0);
@@ -550,7 +399,7 @@ class PartitionPlanner {
     const int value = of.out.front();
     Instruction parameter = *of.at;
     const Split sharding = home(value);
-    parameter.shape = local_shape(graph_.shape(value), sharding);
+    parameter.shape = pricing_.local_shape(graph_.shape(value), sharding);
     if (module_parameters() <= at(of.number)) {
       out_.module.parameters.resize(at(of.number) + 1);
       out_.inputs.resize(at(of.number) + 1);
@@ -606,7 +455,7 @@ class PartitionPlanner {
       parameter.argument = "0";
       parameter.shape.is_tuple = true;
       for (std::size_t i = 0; i < inside.parameters.size(); ++i)
-        parameter.shape.members.push_back(local_shape(graph_.shape(inside.parameters[i]), parameters[i]));
+        parameter.shape.members.push_back(pricing_.local_shape(graph_.shape(inside.parameters[i]), parameters[i]));
       const std::vector<Shape> shapes = parameter.shape.members;
       const std::uint32_t tuple = add(std::move(parameter));
       for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -666,7 +515,7 @@ class PartitionPlanner {
     std::vector<Shape> shapes;
     for (const int value : of.out) {
       results.push_back(home(value));
-      shapes.push_back(local_shape(graph_.shape(value), results.back()));
+      shapes.push_back(pricing_.local_shape(graph_.shape(value), results.back()));
     }
     for (const int region : of.regions) {
       choice.callees.push_back(plan_inside(region, {}, results, fmt::format("branch.{}", ++count_)));
@@ -694,13 +543,13 @@ class PartitionPlanner {
     copy.call = of.at->call;
     copy.offset = of.at->offset;
     for (std::size_t k = 0; k < of.in.size(); ++k)
-      copy.operands.push_back(needed(of.in[k], operand_split(number, division, k)));
-    if (const double halo = halo_bytes(number, division); halo > 0.0) add_halo(number, division, copy);
-    const Split made_split = result_split(number, division);
+      copy.operands.push_back(needed(of.in[k], pricing_.operand_split(number, division, k)));
+    if (const double halo = pricing_.halo_bytes(number, division); halo > 0.0) add_halo(number, division, copy);
+    const Split made_split = pricing_.result_split(number, division);
     std::vector<Shape> shapes;
-    for (const int value : of.out) shapes.push_back(local_shape(graph_.shape(value), made_split));
+    for (const int value : of.out) shapes.push_back(pricing_.local_shape(graph_.shape(value), made_split));
     note(number, made_split);
-    out_.cost += open_.back().times * flop_cost(number, division);
+    out_.cost += open_.back().times * pricing_.flop_cost(number, division);
     if (shapes.size() == 1) {
       copy.shape = shapes.front();
       keep(of.out.front(), made_split, add(std::move(copy)));
@@ -756,12 +605,11 @@ class PartitionPlanner {
   }
 
   const Module& module_;
+  PartitionPricing& pricing_;
   const PartitionGraph& graph_;
   const PartitionMesh& mesh_;
-  const plan::Prices& prices_;
   const std::vector<PartitionRows>& rows_;
   PartitionHints hints_;
-  MoveRoutes& routes_;
   const PartitionPin* pin_;
   std::vector<std::vector<Form>> forms_;  ///< of each value
   std::vector<int> cheap_;                ///< of each operation; 0: not
@@ -780,12 +628,12 @@ struct Partitioner::Workspace {
   const plan::Prices& prices;
   PartitionGraph graph;
   std::vector<PartitionRows> rows;
-  MoveRoutes routes;
   SpreadOrder order = {};  ///< of the best plan
+  PartitionPricing pricing{graph, mesh, prices, rows};
 
   Result<PartitionedProgram> plan(const SpreadOrder& by, const PartitionPin* pin) {
     ASSAY_TRY(hints, partition_hints(module, graph, mesh, rows, by, pin));
-    return PartitionPlanner(module, graph, mesh, prices, rows, std::move(hints), routes, pin).run();
+    return PartitionPlanner(module, pricing, std::move(hints), pin).run();
   }
 };
 
@@ -798,8 +646,8 @@ Result<Partitioner> Partitioner::make(const Module& module, const PartitionMesh&
   std::vector<PartitionRows> rows;
   rows.reserve(graph.operations.size());
   for (const PartitionOperation& operation : graph.operations) rows.push_back(partition_rows(graph, operation));
-  return Partitioner(std::unique_ptr<Workspace>(
-      new Workspace{module, mesh, prices, std::move(graph), std::move(rows), MoveRoutes(mesh.mesh)}));
+  return Partitioner(
+      std::unique_ptr<Workspace>(new Workspace{module, mesh, prices, std::move(graph), std::move(rows)}));
 }
 
 Result<PartitionedProgram> Partitioner::best() {
