@@ -126,7 +126,7 @@ double add_collectives(const PlannedProgram& planned, const Lines& lines, report
 void add_memory(const PlannedProgram& planned, const Lines& lines, report::Members& out) {
   const hlo::ProgramMemory& memory = planned.query.memory;
   report::Members members{{"peak", memory.peak()},
-                          {"arguments", memory.arguments},
+                          {"given", memory.arguments},
                           {"outputs", memory.outputs},
                           {"temporaries", memory.temporaries}};
   if (planned.query.cluster) {

@@ -337,7 +337,7 @@ report::Members memory_of(const language::Compiled& compiled) {
   const program::Program& program = compiled.program;
   const auto count = static_cast<std::int32_t>(program.steps.size());
   std::vector<std::int32_t> made(program.tensors.size(), -1), used(program.tensors.size(), -1);
-  for (const language::GivenTensor& given : compiled.given) used[static_cast<std::size_t>(given.tensor)] = count;
+  for (const language::GivenTensor& one : compiled.given) used[static_cast<std::size_t>(one.tensor)] = count;
   for (const auto* list : {&compiled.results, &compiled.gradients})
     for (const language::NamedTensor& one : *list) used[static_cast<std::size_t>(one.tensor)] = count;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -350,7 +350,7 @@ report::Members memory_of(const language::Compiled& compiled) {
   const auto bytes = [&](std::size_t id) {
     return program::local_bytes(program.mesh, program::to_tensor(program, program.tensors[id]));
   };
-  Bytes arguments, peak;
+  Bytes given, peak;
   std::int32_t fullest = 0;
   const auto alive = [&](std::size_t id, std::int32_t at) { return used[id] >= at && made[id] <= at; };
   for (std::int32_t i = 0; i < count; ++i) {
@@ -364,7 +364,7 @@ report::Members memory_of(const language::Compiled& compiled) {
   }
   report::Items live;
   for (std::size_t id = 0; id < program.tensors.size(); ++id) {
-    if (made[id] < 0 && used[id] >= 0) arguments += bytes(id);
+    if (made[id] < 0 && used[id] >= 0) given += bytes(id);
     if (!alive(id, fullest)) continue;
     const program::Tensor tensor = program::to_tensor(program, program.tensors[id]);
     const int line = made[id] < 0 ? 0 : compiled.origins[static_cast<std::size_t>(made[id])].line;
@@ -372,9 +372,9 @@ report::Members memory_of(const language::Compiled& compiled) {
         {"name", tensor.name}, {"array", type_text(program.mesh, tensor)}, {"line", line}, {"bytes", bytes(id)}});
   }
   return {{"peak", peak},
-          {"arguments", arguments},
+          {"given", given},
           {"outputs", Bytes(0)},
-          {"temporaries", peak - std::min(peak, arguments)},
+          {"temporaries", peak - std::min(peak, given)},
           {"at", std::move(live)}};
 }
 
