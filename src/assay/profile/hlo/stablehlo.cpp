@@ -89,7 +89,7 @@ class StableReader {
     ASSAY_TRY(found, parse_sdy_mesh(line, in_.where(at)));
     std::int64_t devices = 1, most = 0;
     for (const NamedAxis& axis : found) devices *= axis.second;
-    for (const NamedAxis& axis : module_.mesh) most = std::max(most, 1l) * axis.second;
+    for (const NamedAxis& axis : module_.mesh) most = std::max<std::int64_t>(most, 1) * axis.second;
     if (devices > most && !found.empty()) module_.mesh = found;
     meshes_.emplace_back(symbol(line), std::move(found));
     return {};

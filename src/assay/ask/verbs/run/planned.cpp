@@ -90,7 +90,8 @@ Result<void> find_pins(const Request& request, const Context& context, const hlo
       better.emplace_back(plan->cost, &pin);
   std::stable_sort(better.begin(), better.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   better.resize(std::min(better.size(), most_priced));
-  for (const auto& [cost, pin] : better) {
+  for (const auto& [cost, candidate] : better) {
+    const hlo::PartitionPin* pin = candidate;
     ASSAY_TRY(plan, partitioner.with(*pin));
     profile::ProgramQuery query;
     query.module = std::move(plan.module);
