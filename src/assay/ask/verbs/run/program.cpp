@@ -29,6 +29,7 @@ namespace {
 
 constexpr double tolerance = 1e-9;
 constexpr std::size_t most_values = 64;  // of a result that is printed
+constexpr std::int64_t most_executed_devices = 256, most_priced_devices = 1 << 20;
 
 struct Query {
   language::Source source;
@@ -74,7 +75,7 @@ Result<Query> read_query(const Request& request, const Context& context, languag
   ASSAY_SET(query.syntax, language::parse(query.source));
   query.mesh = language::mesh_of(query.syntax);
   constexpr std::size_t most_axes = 8;
-  constexpr std::int64_t most_devices = 256;
+  const std::int64_t most_devices = request.has("on") ? most_priced_devices : most_executed_devices;
   std::int64_t devices = 1;
   for (const program::MeshAxis& axis : query.mesh.axes)
     devices = std::min(devices * std::min(axis.size, most_devices + 1), most_devices + 1);
@@ -316,7 +317,7 @@ Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request,
   out->query = std::move(query);
   ASSAY_TRY(compiled, language::compile(out->query.source, out->query.syntax, language::Reading::sharded,
                                         prices_of(out->query), out->query.backward));
-  if (compiled.too_large) {
+  if (compiled.too_large || out->query.mesh.devices() > most_executed_devices) {
     if (!out->query.cluster) return tl::unexpected(*compiled.too_large);
     out->compiled = std::move(compiled);
     out->priced_only = true;

@@ -117,10 +117,9 @@ class GraphWriter {
     if (cuts && in.size() != 1)
       return fail(module_.where(instruction), "this call takes one array", "write the whole module");
     if (cuts) ASSAY_CHECK(keeps_rank(instruction, in.front(), instruction.shape));
-    if (instruction.calls(CallKind::to_shards)) {
-      ASSAY_TRY(axes, divided_by_hand(in));
-      return add(region, Kind::enter, instruction, in, {instruction.shape}, axes);
-    }
+    const auto all_axes = static_cast<program::AxisSet>((program::AxisSet{1} << mesh_.mesh.axes.size()) - 1);
+    if (instruction.calls(CallKind::to_shards))
+      return add(region, Kind::enter, instruction, in, {instruction.shape}, all_axes);
     if (instruction.calls(CallKind::to_whole)) return add(region, Kind::leave, instruction, in, {instruction.shape}, 0);
     if (instruction.calls(CallKind::sharding)) ASSAY_CHECK(keeps_shapes(instruction, in, {instruction.shape}));
     if (opcode == "optimization-barrier") ASSAY_CHECK(keeps_shapes(instruction, in, leaf_shapes(instruction.shape)));
@@ -164,11 +163,6 @@ class GraphWriter {
     return fail(module_.where(instruction),
                 "a device's part of an array has another number of dimensions than the array",
                 "a part has the dimensions of the whole, with smaller sizes");
-  }
-
-  /// The axes that split a value that is about to be cut into shards: all of the mesh.
-  Result<program::AxisSet> divided_by_hand(const Leaves&) const {
-    return static_cast<program::AxisSet>((program::AxisSet{1} << mesh_.mesh.axes.size()) - 1);
   }
 
   Result<Leaves> call(Scope& scope, const Instruction& instruction, const Leaves& in, int region,
