@@ -468,6 +468,9 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
 
 Result<report::Response> program_answer(const Request& request, const Context& context) {
   ASSAY_TRY(source, read_source(request));
+  if (hlo::is_hlo_text(source.text))
+    return fail(source.name, "this is HLO, which a compiler has already planned",
+                "assay profile FILE --on CLUSTER prices it; run takes StableHLO, as lowered programs are written");
   if (hlo::is_stablehlo_text(source.text)) return planned_answer(request, context, std::move(source.text), source.name);
   return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
     ASSAY_TRY(prepared, prepare_program(request, context, source));
