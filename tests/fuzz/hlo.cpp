@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "assay/profile/hlo/liveness.h"
+#include "assay/profile/hlo/partition/partition.h"
 #include "assay/profile/hlo/recognition.h"
 #include "target.h"
 
@@ -10,6 +11,25 @@ namespace {
 
 using namespace assay;
 using fuzz::require;
+
+template <class T>
+bool is_there(const Result<T>& result) {
+  require(result || (!result.error().where.empty() && !result.error().what.empty() && !result.error().hint.empty()));
+  return result.has_value();
+}
+
+/// A program of whole arrays can be planned on its mesh, or the error says why not.
+void check_plan(const hlo::Module& module) {
+  const auto mesh = hlo::partition_mesh(module);
+  if (!is_there(mesh)) return;
+  const plan::Prices prices = plan::byte_prices(mesh->mesh);
+  auto partitioner = hlo::Partitioner::make(module, *mesh, prices);
+  if (!is_there(partitioner)) return;
+  const auto plan = partitioner->best();
+  if (!is_there(plan)) return;
+  const auto kernels = hlo::program_kernels(plan->module);
+  if (is_there(kernels)) hlo::program_memory(plan->module, *kernels);
+}
 
 const fuzz::Target hlo_target("hlo", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
@@ -30,6 +50,7 @@ const fuzz::Target hlo_target("hlo", [](std::string_view text) {
   const hlo::ProgramMemory memory = hlo::program_memory(*read, *kernels);
   require(memory.peak() >= memory.arguments);
   hlo::recognise(*read, *mesh, *kernels);
+  if (read->is_stablehlo && text.size() < 20'000) check_plan(*read);
 });
 
 }  // namespace

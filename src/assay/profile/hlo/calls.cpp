@@ -14,8 +14,13 @@ namespace {
 constexpr double products_forward = 2.0, products_backward = 5.0;
 
 constexpr std::pair<std::string_view, CallKind> call_kinds[] = {
-    {"product", CallKind::product},     {"attention", CallKind::attention}, {"sharding", CallKind::sharding},
-    {"placement", CallKind::placement}, {"move", CallKind::move},           {"top-k", CallKind::top_k}};
+    {"product", CallKind::product},     {"convolution", CallKind::convolution},
+    {"attention", CallKind::attention}, {"sharding", CallKind::sharding},
+    {"to-shards", CallKind::to_shards}, {"to-whole", CallKind::to_whole},
+    {"placement", CallKind::placement}, {"move", CallKind::move},
+    {"top-k", CallKind::top_k}};
+constexpr std::pair<std::string_view, ConvolutionPart> convolution_parts[] = {
+    {"output", ConvolutionPart::output}, {"input", ConvolutionPart::input}, {"kernel", ConvolutionPart::kernel}};
 
 bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -29,16 +34,17 @@ std::string lower_cased(std::string_view text) {
   return out;
 }
 
-void read_kind(RecordReader& reader, CallKind& kind) {
+template <class Word, std::size_t N>
+void read_word(RecordReader& reader, std::string_view key, const std::pair<std::string_view, Word> (&words)[N],
+               Word& out) {
   std::string text;
-  reader.text("does", text);
+  reader.text(key, text);
   std::vector<std::string> known;
-  for (const auto& [word, meaning] : call_kinds) {
-    if (word == text) return void(kind = meaning);
+  for (const auto& [word, meaning] : words) {
+    if (word == text) return void(out = meaning);
     known.emplace_back(word);
   }
-  if (reader.has("does"))
-    reader.fault("does", fmt::format("{} is not known", in_quotes(text)), suggestion(text, known));
+  if (reader.has(key)) reader.fault(key, fmt::format("{} is not known", in_quotes(text)), suggestion(text, known));
 }
 
 void read_pair(RecordReader& reader, std::string_view key, std::array<std::string, 2>& out) {
@@ -60,7 +66,8 @@ void read_size_keys(AttentionKeys& out, RecordReader& reader) {
 }
 
 void read_call(LibraryCall& out, RecordReader& reader) {
-  read_kind(reader, out.does);
+  read_word(reader, "does", call_kinds, out.does);
+  if (reader.has("makes")) read_word(reader, "makes", convolution_parts, out.makes);
   reader.texts("targets", out.targets);
   for (const auto& [key, list] : std::initializer_list<std::pair<const char*, std::vector<std::string>*>>{
            {"names", &out.names}, {"causal_words", &out.causal_words}, {"backward", &out.backward}})

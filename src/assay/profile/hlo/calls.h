@@ -11,7 +11,20 @@
 
 namespace assay::hlo {
 
-enum class CallKind : std::uint8_t { product, attention, sharding, placement, move, top_k };
+enum class CallKind : std::uint8_t {
+  product,
+  convolution,
+  attention,
+  sharding,
+  to_shards,  ///< from here on shapes are of one device
+  to_whole,   ///< and to here
+  placement,
+  move,
+  top_k
+};
+
+/// What a convolution makes of the other two: its result, or the gradient of an operand.
+enum class ConvolutionPart : std::uint8_t { output, input, kernel };
 
 /// Where the configuration of an attention call states its sizes; empty: it does not.
 struct AttentionKeys {
@@ -22,6 +35,7 @@ struct AttentionKeys {
 struct LibraryCall {
   CallKind does = CallKind::product;
   std::vector<std::string> targets, names;
+  ConvolutionPart makes = ConvolutionPart::output;
   std::array<std::string, 2> contracting, batch;  ///< of a product: keys of the dimensions of either operand
   AttentionKeys sizes;
   std::string scores;                              ///< key of the shape [batch, heads, queries, keys]

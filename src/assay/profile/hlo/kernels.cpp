@@ -55,7 +55,19 @@ KernelClass class_of(const ProgramKernel& kernel, const Instruction& instruction
   return KernelClass::other;
 }
 
+/// Devices that each run a call on their own part: of a manual computation, or of what was cut into shards; else 1.
+double manual_devices(const Module& module, const Computation& computation, const Instruction& call) {
+  double out = 1.0;
+  for (const std::uint32_t operand : call.operands)
+    if (computation.instructions[operand].calls(CallKind::to_shards)) return static_cast<double>(module.devices());
+  for (const NamedAxis& axis : module.mesh)
+    if (call.attribute("manual_axes").find(fmt::format("\"{}\"", axis.first)) != std::string_view::npos)
+      out *= static_cast<double>(axis.second);
+  return out;
+}
+
 void add(const ProgramKernel& kernel, double calls, Totals& totals) {
+  calls *= kernel.copies;
   totals.matrix += calls * kernel.work.matrix();
   totals.element_wise += calls * kernel.work.element_wise;
   totals.transcendentals += calls * kernel.work.transcendentals;
@@ -93,6 +105,7 @@ class KernelFinder {
     out_.groups.resize(module.computations.size());
     kernels_.resize(module.computations.size());
     sites_.resize(module.computations.size(), 0.0);
+    copies_.resize(module.computations.size(), 1.0);
   }
 
   Result<ProgramKernels> find() {
@@ -109,6 +122,7 @@ class KernelFinder {
       spread(number, work);
       for (ProgramKernel& kernel : kernels_[number]) {
         kernel.calls = out_.calls[number];
+        kernel.copies = copies_[number];
         add(kernel, kernel.calls, out_.totals);
         add(kernel, sites_[number], out_.once);
         out_.kernels.push_back(std::move(kernel));
@@ -159,6 +173,7 @@ class KernelFinder {
       if (at.opcode == "while") {
         const std::uint32_t body = at.callee("body");
         if (body == no_computation) continue;
+        copies_[body] = copies_[number];
         const auto trips = trip_count(module_, computation, at);
         if (!trips) ++out_.unknown_loops;
         out_.trips[{number, body}] = trips.value_or(1.0);
@@ -170,9 +185,11 @@ class KernelFinder {
                                            [&](std::uint32_t a, std::uint32_t b) { return work[a] < work[b]; });
         if (most == at.callees.end()) continue;
         out_.calls[*most] += out_.calls[number];
+        copies_[*most] = copies_[number];
         sites_[*most] += sites_[number];
       } else {
         for (const std::uint32_t callee : at.callees) {
+          copies_[callee] = copies_[number] * manual_devices(module_, computation, at);
           out_.calls[callee] += out_.calls[number];
           sites_[callee] += sites_[number];
         }
@@ -183,7 +200,7 @@ class KernelFinder {
   const Module& module_;
   ProgramKernels out_;
   std::vector<std::vector<ProgramKernel>> kernels_;
-  std::vector<double> sites_;
+  std::vector<double> sites_, copies_;
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ std::string_view name(KernelClass of);
 struct ProgramKernel {
   std::uint32_t computation = 0, instruction = 0;  ///< of a group, its last instruction
   KernelClass of = KernelClass::other;
-  double calls = 1;  ///< in one run of the program
+  double calls = 1;   ///< in one run of the program
+  double copies = 1;  ///< devices that each do all of it, in a program that is not partitioned otherwise
   Arithmetic work;
   Bytes bytes;
   std::optional<CollectiveCall> collective;

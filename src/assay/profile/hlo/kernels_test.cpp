@@ -188,6 +188,22 @@ TEST(Kernels, LibraryCallsAreProductsAndAttention) {
   EXPECT_DOUBLE_EQ(of.matrix.value(), 2.0 * 64 * 32 * 16 + 0.5 * 4.0 * 2 * 8 * 128 * 128 * 64);
 }
 
+TEST(Kernels, CallsOfConvolutionsCountAsTheConvolutionsThatTheyAre) {
+  // A 3 x 3 window over 8 x 8 places with a rim of zeros: of each dimension 22 pairs of a place and a tap are inside.
+  const double flops = 2.0 * 2 * (22 * 22) * 4 * 16;
+  const auto call = [](const char* operands, const char* result, const char* target) {
+    return std::string("ENTRY e {\n  a = bf16[") + std::string(operands).substr(0, std::string(operands).find(';')) +
+           "] parameter(0)\n  b = bf16[" + std::string(operands).substr(std::string(operands).find(';') + 1) +
+           "] parameter(1)\n  ROOT c = (bf16[" + result +
+           "], u8[0]) custom-call(a, b), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, "
+           "custom_call_target=\"" +
+           target + "\"\n}";
+  };
+  EXPECT_DOUBLE_EQ(totals(call("2,8,8,4;16,3,3,4", "2,8,8,16", "__cudnn$convForward")).matrix.value(), flops);
+  EXPECT_DOUBLE_EQ(totals(call("2,8,8,16;16,3,3,4", "2,8,8,4", "__cudnn$convBackwardInput")).matrix.value(), flops);
+  EXPECT_DOUBLE_EQ(totals(call("2,8,8,4;2,8,8,16", "16,3,3,4", "__cudnn$convBackwardFilter")).matrix.value(), flops);
+}
+
 TEST(Liveness, BuffersLiveFromWhereTheyAreMadeToTheirLastUse) {
   const Module module = module_of(R"(HloModule m, is_scheduled=true
 ENTRY e {

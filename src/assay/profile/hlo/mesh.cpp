@@ -16,7 +16,7 @@ bool is_partitioned(const Module& module) {
   bool marks = false, collectives = false;
   for (const Computation& computation : module.computations)
     for (const Instruction& at : computation.instructions) {
-      marks = marks || at.calls(CallKind::sharding) || at.opcode.starts_with("sdy-");
+      marks = marks || at.calls(CallKind::sharding) || !at.attribute("manual_axes").empty();
       collectives = collectives || at.opcode == "partition-id" || !at.attribute("replica_groups").empty() ||
                     !at.attribute("source_target_pairs").empty();
     }

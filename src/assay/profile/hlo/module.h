@@ -56,16 +56,17 @@ struct Alias {
 
 struct Module {
   std::string file;
-  std::unique_ptr<const std::string> text;  ///< what the views point into
+  std::shared_ptr<const std::string> text;  ///< what the views point into; shared with a partitioned form of the module
   std::deque<std::string> made;             ///< and texts that readers made
   std::string name;
   bool is_stablehlo = false;
   bool scheduled = false;
   std::int64_t partitions = 1, replicas = 1;
   std::vector<Alias> aliases;
-  std::vector<Shape> parameters;  ///< of the entry, by number
-  std::optional<Shape> result;    ///< of the entry
-  std::vector<NamedAxis> mesh;    ///< of shardy, where it is named
+  std::vector<Shape> parameters;                   ///< of the entry, by number
+  std::optional<Shape> result;                     ///< of the entry
+  std::vector<NamedAxis> mesh;                     ///< of shardy, where it is named
+  std::vector<std::string_view> result_shardings;  ///< of StableHLO: attributes of the entry's results
   std::vector<Computation> computations;
   std::uint32_t entry = no_computation;
   bool cut = false;  ///< the text ends before the module does

@@ -217,7 +217,8 @@ Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& k
       price.network = times.ideal;
       price.estimate = max(times.estimate, times.ideal);
     } else {
-      const auto time = kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, share));
+      const auto time =
+          kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, std::min(1.0, share * kernel.copies)));
       price.compute = time.compute;
       price.memory = time.memory;
       price.estimate = max(time.estimate, max(time.compute, time.memory));

@@ -247,7 +247,7 @@ class HloReader {
 Result<Module> read_hlo(std::string text, std::string_view file) {
   Module module;
   module.file = file;
-  module.text = std::make_unique<const std::string>(std::move(text));
+  module.text = std::make_shared<const std::string>(std::move(text));
   HloReader reader(module, module.file);
   ASSAY_CHECK(reader.read());
   return module;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "assay/profile/hlo/module.h"
+#include "assay/profile/hlo/kernels.h"
 
 namespace assay::hlo {
 namespace {
@@ -146,6 +146,153 @@ TEST(StableHloReader, ReadsIntoTheSameModule) {
   ASSERT_NE(find("all-reduce"), nullptr);
   EXPECT_EQ(find("all-reduce")->attribute("replica_groups"), "{{0, 1}}");
   EXPECT_EQ(find("reduce")->operands.size(), 2u);
+}
+
+/// The same program in the generic form, with locations.
+constexpr const char* generic =
+    R"(#loc1 = loc("x")
+"builtin.module"() <{sym_name = "jit_f"}> ({
+  "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> () loc(#loc)
+  "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, {tf.aliasing_output = 0 : i32}], function_type = (tensor<8x4xbf16>, tensor<4x16xbf16>) -> tensor<8x16xbf16>, res_attrs = [{jax.result_info = ""}], sym_name = "main", sym_visibility = "public"}> ({
+  ^bb0(%arg0: tensor<8x4xbf16> loc("x"), %arg1: tensor<4x16xbf16> loc(unknown)):
+    %c = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32> loc(#loc3)
+    %c_0 = "stablehlo.constant"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+    %0 = "stablehlo.dot_general"(%arg0, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<8x4xbf16>, tensor<4x16xbf16>) -> tensor<8x16xbf16> loc("dot"("a.py":3:1 to :9))
+    %1:2 = "stablehlo.while"(%c, %0) ({
+    ^bb0(%iterArg: tensor<i32>, %iterArg_1: tensor<8x16xbf16>):
+      %4 = "stablehlo.compare"(%iterArg, %c_0) <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      "stablehlo.return"(%4) : (tensor<i1>) -> ()
+    }, {
+    ^bb0(%iterArg: tensor<i32>, %iterArg_1: tensor<8x16xbf16>):
+      %c_2 = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %4 = "stablehlo.add"(%iterArg, %c_2) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %5 = "func.call"(%iterArg_1) <{callee = @half}> : (tensor<8x16xbf16>) -> tensor<8x16xbf16>
+      "stablehlo.return"(%4, %5) : (tensor<i32>, tensor<8x16xbf16>) -> ()
+    }) : (tensor<i32>, tensor<8x16xbf16>) -> (tensor<i32>, tensor<8x16xbf16>)
+    %cst = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<bf16>}> : () -> tensor<bf16>
+    %2 = "stablehlo.reduce"(%1#1, %cst) <{dimensions = array<i64: 1>}> ({
+    ^bb0(%arg2: tensor<bf16>, %arg3: tensor<bf16>):
+      %4 = "stablehlo.add"(%arg2, %arg3) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+      "stablehlo.return"(%4) : (tensor<bf16>) -> ()
+    }) : (tensor<8x16xbf16>, tensor<bf16>) -> tensor<8xbf16>
+    %3 = "stablehlo.all_reduce"(%2) <{replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>}> ({
+    ^bb0(%arg2: tensor<bf16>, %arg3: tensor<bf16>):
+      %4 = "stablehlo.add"(%arg2, %arg3) : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+      "stablehlo.return"(%4) : (tensor<bf16>) -> ()
+    }) : (tensor<8xbf16>) -> tensor<8xbf16>
+    "func.return"(%1#1) : (tensor<8x16xbf16>) -> ()
+  }) : () -> ()
+  "func.func"() <{function_type = (tensor<8x16xbf16>) -> tensor<8x16xbf16>, sym_name = "half", sym_visibility = "private"}> ({
+  ^bb0(%arg0: tensor<8x16xbf16>):
+    %cst = "stablehlo.constant"() <{value = dense<5.000000e-01> : tensor<bf16>}> : () -> tensor<bf16>
+    %0 = "stablehlo.broadcast_in_dim"(%cst) <{broadcast_dimensions = array<i64>}> : (tensor<bf16>) -> tensor<8x16xbf16>
+    %1 = "stablehlo.multiply"(%arg0, %0) : (tensor<8x16xbf16>, tensor<8x16xbf16>) -> tensor<8x16xbf16>
+    "func.return"(%1) : (tensor<8x16xbf16>) -> ()
+  }) : () -> ()
+}) {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} : () -> () loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("zero"(#loc1))
+)";
+
+TEST(StableHloReader, BothFormsAreOneProgram) {
+  const auto a = read_module(stable, "f.mlir", {}), b = read_module(generic, "f.mlir", {});
+  ASSERT_TRUE(a && b) << b.error().where << b.error().what;
+  EXPECT_EQ(a->name, b->name);
+  EXPECT_EQ(a->mesh, b->mesh);
+  EXPECT_EQ(a->devices(), b->devices());
+  EXPECT_EQ(a->aliases.size(), b->aliases.size());
+  EXPECT_EQ(b->result_shardings.size(), 1u);
+  ASSERT_EQ(a->computations.size(), b->computations.size());
+  for (std::size_t c = 0; c < a->computations.size(); ++c) {
+    const auto &left = a->computations[c].instructions, &right = b->computations[c].instructions;
+    ASSERT_EQ(left.size(), right.size());
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].opcode, right[i].opcode);
+      EXPECT_EQ(left[i].operands, right[i].operands) << left[i].name;
+      EXPECT_TRUE(left[i].shape == right[i].shape) << left[i].name;
+      EXPECT_EQ(left[i].argument, right[i].argument);
+      for (const char* key : {"lhs_contracting_dims", "rhs_contracting_dims", "dimensions", "direction", "applies",
+                              "frontend_attributes"})
+        EXPECT_EQ(left[i].attribute(key), right[i].attribute(key)) << left[i].name << " " << key;
+    }
+  }
+  EXPECT_EQ(a->entry_computation()->instructions.back().opcode, "all-reduce");
+  EXPECT_EQ(b->entry_computation()->instructions.back().attribute("replica_groups"), "mesh['x'=2] {'x'}");
+}
+
+std::string in_main(std::string_view body) {
+  return "module @m attributes {mhlo.num_partitions = 8 : i32} {\n  sdy.mesh @mesh = <[\"X\"=4, \"Y\"=2]>\n"
+         "  func.func public @main(%arg0: tensor<8x4xf32> {mhlo.sharding = \"{devices=[4,1,2]<=[8] "
+         "last_tile_dim_replicate}\"}, %arg1: tensor<4x4xf32>) -> tensor<8x4xf32> {\n" +
+         std::string(body) + "  }\n}\n";
+}
+
+TEST(StableHloReader, AManualComputationCountsOnEachDevice) {
+  const auto module = read_module(
+      in_main(
+          R"(    %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"X"}, {}]>, <@mesh, [{}, {}]>] out_shardings=[<@mesh, [{"X"}, {}]>] manual_axes={"X"} (%arg2: tensor<2x4xf32>, %arg3: tensor<4x4xf32>) {
+      %1 = stablehlo.dot_general %arg2, %arg3, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+      sdy.return %1 : tensor<2x4xf32>
+    } : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    return %0 : tensor<8x4xf32>
+)"),
+      "f.mlir", {});
+  ASSERT_TRUE(module) << module.error().where << module.error().what;
+  const Instruction& call = module->entry_computation()->instructions.back();
+  EXPECT_EQ(call.opcode, "call");
+  EXPECT_EQ(call.attribute("manual_axes"), "\"X\"");
+  const auto kernels = program_kernels(*module);
+  ASSERT_TRUE(kernels);
+  EXPECT_EQ(kernels->totals.matrix, Flops(4 * 2 * 2 * 4 * 4));  // four devices, 2 x 4 by 4 x 4 each
+}
+
+TEST(StableHloReader, SeveralResultsWithNamesOrNumbers) {
+  const auto module = read_module(
+      in_main(
+          R"(    %values, %indices = chlo.top_k(%arg0, k = 2) : tensor<8x4xf32> -> (tensor<8x2xf32>, tensor<8x2xi32>)
+    %1:2 = stablehlo.optimization_barrier %arg0, %arg1 : tensor<8x4xf32>, tensor<4x4xf32>
+    %2:2 = stablehlo.reduce(%1#0 init: %arg1), (%indices init: %arg1) across dimensions = [1] : (tensor<8x4xf32>, tensor<8x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
+     reducer(%a: tensor<f32>, %b: tensor<f32>) (%c: tensor<i32>, %d: tensor<i32>)  {
+      %9 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %10 = stablehlo.select %9, %a, %b : tensor<i1>, tensor<f32>
+      stablehlo.return %10, %c : tensor<f32>, tensor<i32>
+    }
+    return %1#0 : tensor<8x4xf32>
+)"),
+      "f.mlir", {});
+  ASSERT_TRUE(module) << module.error().where << module.error().what;
+  const auto& all = module->entry_computation()->instructions;
+  EXPECT_EQ(all[2].opcode, "topk");
+  EXPECT_EQ(all[4].name, "indices");
+  EXPECT_EQ(shape_text(all[4].shape, false), "s32[8,2]");
+  EXPECT_EQ(all[5].opcode, "optimization-barrier");
+  EXPECT_EQ(shape_text(all[7].shape, false), "f32[4,4]");
+  EXPECT_EQ(all[8].operands, (std::vector<std::uint32_t>{6, 1, 4, 1}));
+  EXPECT_EQ(all[8].attribute("applies"), "");
+}
+
+TEST(StableHloReader, DimensionNumbersOfBothFormsAreHlos) {
+  const auto module =
+      read_module(in_main(R"(    %0 = stablehlo.slice %arg0 [0:8:2, 1:4] : (tensor<8x4xf32>) -> tensor<4x3xf32>
+    %1 = "stablehlo.pad"(%arg1, %arg0) <{edge_padding_high = array<i64: 2, 0>, edge_padding_low = array<i64: 1, 0>, interior_padding = array<i64: 0, 0>}> : (tensor<4x4xf32>, tensor<f32>) -> tensor<7x4xf32>
+    %2 = "stablehlo.reduce_window"(%arg0, %arg1) <{padding = dense<0> : tensor<2x2xi64>, window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %9 = stablehlo.maximum %a, %b : tensor<f32>
+      stablehlo.return %9 : tensor<f32>
+    }) : (tensor<8x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+    %3 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 4>}> : (tensor<8x4xf32>, tensor<4x1xi32>) -> tensor<4x4xf32>
+    return %arg0 : tensor<8x4xf32>
+)"),
+                  "f.mlir", {});
+  ASSERT_TRUE(module) << module.error().where << module.error().what;
+  const auto& all = module->entry_computation()->instructions;
+  EXPECT_EQ(all[0].attribute("sharding"), "{devices=[4,1,2]<=[8] last_tile_dim_replicate}");
+  EXPECT_EQ(all[2].attribute("slice"), "{[0:8:2],[1:4]}");
+  EXPECT_EQ(all[3].attribute("padding"), "1_2_0x0_0_0");
+  EXPECT_EQ(all[4].attribute("window"), "{size=2x1 stride=2x1 pad=0_0x0_0}");
+  EXPECT_EQ(all[4].attribute("applies"), "maximum");
+  EXPECT_EQ(all[5].attribute("slice_sizes"), "{1,4}");
+  EXPECT_EQ(all[5].attribute("index_vector_dim"), "1");
 }
 
 TEST(StableHloReader, FaultsHaveAPlaceARuleAndARemedy) {

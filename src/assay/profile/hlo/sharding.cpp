@@ -68,6 +68,27 @@ Result<Sharding> read_tiles(Cursor& in) {
   return out;
 }
 
+/// Devices apart of neighbours along an axis of a mesh, and along a part of it behind `before` others.
+StridedAxis step_of(const std::vector<NamedAxis>& mesh, std::size_t axis, std::int64_t before, std::int64_t size) {
+  std::int64_t stride = 1;
+  for (std::size_t i = axis + 1; i < mesh.size(); ++i) stride *= mesh[i].second;
+  return {size, stride * (mesh[axis].second / (before * size))};
+}
+
+/// A part of an axis behind its name: :(2)2 is of 2 devices, behind 2 parts; else the whole axis.
+Result<StridedAxis> read_part(Cursor& in, const std::vector<NamedAxis>& mesh, std::size_t axis) {
+  const std::int64_t whole = mesh[axis].second;
+  if (!in.take(":")) return step_of(mesh, axis, 1, whole);
+  ASSAY_CHECK(in.expect("(", "of a part of an axis"));
+  const auto before = in.integer();
+  ASSAY_CHECK(in.expect(")", "of a part of an axis"));
+  const auto size = in.integer();
+  if (!before || !size || *before < 1 || *size < 1 || *before > whole || *size > whole ||
+      whole % (*before * *size) != 0)
+    return in.fault("a part of an axis divides it", "as in \"x\":(1)2 of an axis of 4");
+  return step_of(mesh, axis, *before, *size);
+}
+
 /// 'X' among the axes of a mesh.
 Result<std::size_t> read_mesh_axis(Cursor& in, const std::vector<NamedAxis>& mesh) {
   ASSAY_CHECK(in.expect("'", "of the name of an axis"));
@@ -98,31 +119,40 @@ Result<Sharding> read_named_tiles(Cursor& in) {
   }
   in.take(",");
   if (!in.take("[")) return out;
+  std::int64_t divided = 1;
+  bool whole = true;  // no part of an axis is used by itself
   while (!in.take("]")) {
     ASSAY_CHECK(in.expect("{", "of the axes of a dimension"));
     out.axes.emplace_back();
+    out.steps.emplace_back();
     std::int64_t parts = 1;
     while (!in.take("}")) {
       if (in.take("?")) continue;
       ASSAY_TRY(axis, read_mesh_axis(in, mesh));
-      const auto number = static_cast<std::int64_t>(axis);
-      if (std::find(out.order.permutation.begin(), out.order.permutation.end(), number) != out.order.permutation.end())
-        return in.fault("an axis divides one dimension", sharding_forms);
-      out.order.permutation.push_back(number);
+      ASSAY_TRY(step, read_part(in, mesh, axis));
+      for (const auto& steps : out.steps)
+        if (std::find(steps.begin(), steps.end(), step) != steps.end() && step.size > 1)
+          return in.fault("an axis divides one dimension", sharding_forms);
+      whole = whole && step.size == mesh[axis].second;
+      out.order.permutation.push_back(static_cast<std::int64_t>(axis));
       out.axes.back().push_back(mesh[axis].first);
-      parts *= mesh[axis].second;
+      out.steps.back().push_back(step);
+      parts *= step.size;
       in.take(",");
     }
     out.tiles.push_back(parts);
+    divided *= parts;
     if (parts > 1) out.kind = Sharding::Kind::tiled;
     in.take(",");
   }
-  for (std::size_t i = 0; i < mesh.size(); ++i) {
+  std::int64_t devices = 1;
+  for (const NamedAxis& axis : mesh) devices *= axis.second;
+  out.copies = divided > 0 && divided <= devices ? devices / divided : 1;
+  if (!whole) out.order = {};  // no order of whole axes
+  for (std::size_t i = 0; whole && i < mesh.size(); ++i) {
     const auto number = static_cast<std::int64_t>(i);
-    if (std::find(out.order.permutation.begin(), out.order.permutation.end(), number) != out.order.permutation.end())
-      continue;
-    out.order.permutation.push_back(number);
-    out.copies *= mesh[i].second;
+    if (std::find(out.order.permutation.begin(), out.order.permutation.end(), number) == out.order.permutation.end())
+      out.order.permutation.push_back(number);
   }
   return out;
 }
@@ -221,28 +251,33 @@ Result<Sharding> parse_sdy_sharding(std::string_view text, const std::vector<Nam
   while (!in.take("]")) {
     ASSAY_CHECK(in.expect("{", "of the axes of a dimension"));
     std::vector<std::string> axes;
+    std::vector<StridedAxis> steps;
     std::int64_t parts = 1;
+    bool open_end = false;
     while (!in.take("}")) {
-      if (in.take("?")) continue;  // open: the compiler may divide it further
-      std::string name = read_axis_name(in);
-      if (name.empty()) return in.fault("expected the name of an axis", "axes are written as {\"x\", \"y\"}");
-      std::int64_t size = 1;
-      for (const NamedAxis& axis : mesh)
-        if (axis.first == name) size = axis.second;
-      if (in.take(":")) {  // a part of an axis: "x":(1)2
-        ASSAY_TRY(before, in.bracketed());
-        static_cast<void>(before);
-        size = in.integer().value_or(1);
-        if (size < 1 || size > most_devices) return in.fault("a part of an axis has a size", "as in \"x\":(1)2");
+      if (in.take("?")) {  // the compiler may divide it further
+        open_end = true;
+        continue;
       }
-      if (size > 1 && parts <= most_devices) {
-        parts *= size;
+      std::string name = read_axis_name(in);
+      const auto known =
+          std::find_if(mesh.begin(), mesh.end(), [&](const NamedAxis& axis) { return axis.first == name; });
+      if (name.empty() || known == mesh.end())
+        return in.fault(
+            name.empty() ? "expected the name of an axis" : fmt::format("the mesh has no axis {}", in_quotes(name)),
+            "axes are written as {\"x\", \"y\"}");
+      ASSAY_TRY(step, read_part(in, mesh, static_cast<std::size_t>(known - mesh.begin())));
+      if (step.size > 1 && parts <= most_devices) {
+        parts *= step.size;
         axes.push_back(std::move(name));
+        steps.push_back(step);
       }
       in.take(",");
     }
     if (in.take("p")) in.integer();  // priority
     out.axes.push_back(std::move(axes));
+    out.steps.push_back(std::move(steps));
+    out.open.push_back(open_end);
     out.tiles.push_back(parts);
     if (parts > 1) out.kind = Sharding::Kind::tiled;
     in.take(",");

@@ -19,7 +19,10 @@ struct Sharding {
   Iota order;                                  ///< of the devices; without dims where they are listed one by one
   std::vector<std::int64_t> listed;            ///< the devices one by one
   std::vector<std::vector<std::string>> axes;  ///< of each dimension, where axes have names
-  std::vector<Sharding> members;               ///< of a tuple
+  std::vector<std::vector<StridedAxis>>
+      steps;                      ///< of each dimension in device numbers, major first, where axes have names
+  std::vector<bool> open;         ///< dimensions that a compiler may divide further
+  std::vector<Sharding> members;  ///< of a tuple
 
   std::int64_t devices() const;
 };

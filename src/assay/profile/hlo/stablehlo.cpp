@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/profile/hlo/linking.h"
 #include "assay/profile/hlo/sharding.h"
@@ -13,6 +14,7 @@ namespace assay::hlo {
 namespace {
 
 constexpr const char* statement_form = "operations are written as %1 = stablehlo.add %0, %0 : tensor<8xf32>";
+constexpr const char* while_form = "while(%i = %a) : types";
 constexpr int deepest_region = 60;
 
 /// A computation that is being read, and the one around it, whose values it may use.
@@ -30,13 +32,18 @@ class StableReader {
 
   Result<void> read() {
     while (in_.skip_blanks(), !in_.done()) {
-      if (in_.sees("module"))
+      const bool generic = in_.take("\"");  // the name of an operation in the generic form
+      if (in_.sees("module") || in_.sees("builtin.module"))
         ASSAY_CHECK(module_header());
       else if (in_.sees("func.func"))
-        ASSAY_CHECK(function());
+        ASSAY_CHECK(function(generic));
       else if (in_.sees("sdy.mesh"))
         ASSAY_CHECK(mesh());
-      else if (in_.sees("}") || in_.sees("#") || in_.sees("{-#"))
+      else if (in_.sees("{-#"))
+        break;  // resources
+      else if (in_.sees("}"))
+        ASSAY_CHECK(module_counts(taken_line()));
+      else if (in_.sees("#"))
         in_.skip_line();
       else
         return in_.fault("expected func.func", "a module holds functions; its operations are of StableHLO");
@@ -52,11 +59,13 @@ class StableReader {
  private:
   std::string_view made(std::string text) { return module_.made.emplace_back(std::move(text)); }
 
-  Result<void> module_header() {
-    const std::size_t end = std::min(in_.text().find('\n', in_.at()), in_.text().size());
-    const std::string_view line = in_.text().substr(in_.at(), end - in_.at());
-    if (const std::size_t at = line.find('@'); at != std::string_view::npos)
-      module_.name = line.substr(at + 1, line.find_first_of(" {", at) - at - 1);
+  std::string_view taken_line() {
+    const std::size_t start = in_.at();
+    in_.skip_line();
+    return in_.text().substr(start, std::min(in_.at(), in_.text().size()) - start);
+  }
+
+  Result<void> module_counts(std::string_view line) {
     for (const auto& [key, count] :
          {std::pair("num_partitions", &module_.partitions), std::pair("num_replicas", &module_.replicas)})
       if (const std::size_t at = line.find(key); at != std::string_view::npos) {
@@ -65,40 +74,71 @@ class StableReader {
           return in_.fault(fmt::format("{} is a count of 1 and more", key), "such as 8 : i32");
         *count = found.front();
       }
-    in_.skip_line();
     return {};
+  }
+
+  Result<void> module_header() {
+    const std::string_view line = taken_line();
+    module_.name = symbol(line);
+    return module_counts(line);
   }
 
   Result<void> mesh() {
-    const std::size_t end = std::min(in_.text().find('\n', in_.at()), in_.text().size());
-    ASSAY_TRY(found, parse_sdy_mesh(in_.text().substr(in_.at(), end - in_.at()), in_.where(in_.at())));
-    module_.mesh = std::move(found);
-    in_.skip_line();
+    const std::size_t at = in_.at();
+    const std::string_view line = taken_line();
+    ASSAY_TRY(found, parse_sdy_mesh(line, in_.where(at)));
+    std::int64_t devices = 1, most = 0;
+    for (const NamedAxis& axis : found) devices *= axis.second;
+    for (const NamedAxis& axis : module_.mesh) most = std::max<std::int64_t>(most, 1) * axis.second;
+    if (devices > most && !found.empty()) module_.mesh = found;
+    meshes_.emplace_back(symbol(line), std::move(found));
     return {};
   }
 
-  Result<void> function() {
-    const std::size_t name_at = in_.text().find('@', in_.at());
-    if (name_at == std::string_view::npos) return in_.fault("a function has a name", "such as func.func @main()");
-    in_.move_to(name_at + 1);
+  Result<void> function(bool generic) {
+    const std::size_t start = in_.at();
     Region region;
-    region.computation.name = in_.name();
     ++functions_;
-    const bool main = region.computation.name == "main";
-    const std::size_t at = in_.at();
-    ASSAY_TRY(arguments, in_.bracketed());
-    std::int64_t number = 0;
-    for (const std::string_view argument : top_level_parts(arguments)) {
-      ASSAY_CHECK(parameter(region, argument, number, at));
-      if (const std::size_t alias = argument.find("tf.aliasing_output"); main && alias != std::string_view::npos)
-        if (const auto output = number_list(argument.substr(alias, 40)); !output.empty())
-          module_.aliases.push_back({output.front(), number});
-      ++number;
+    if (generic) {
+      in_.move_to(start + std::string_view("func.func\"()").size());
+      ASSAY_TRY(properties, in_.balanced());
+      const Pieces pieces = pieces_of(properties);
+      if (pieces.brackets.size() < 2 || properties[pieces.brackets[1].first] != '(')
+        return in_.fault_at(start, "a function has properties and a body", "such as \"func.func\"() <{...}> ({ ... })");
+      const std::size_t offset = static_cast<std::size_t>(properties.data() - in_.text().data());
+      const std::string_view head = properties.substr(0, pieces.brackets[1].first);
+      region.computation.name = symbol(head);
+      const std::vector<std::string_view> given = attribute_lists(head, "arg_attrs");
+      if (region.computation.name == "main") module_.result_shardings = attribute_lists(head, "res_attrs");
+      const std::size_t end = in_.at();
+      in_.move_to(offset + pieces.brackets[1].first + 1);
+      ASSAY_CHECK(in_.expect("{", "of a function"));
+      ASSAY_TRY(arguments, block_arguments());
+      ASSAY_CHECK(parameters(region, arguments, given, start));
+      ASSAY_CHECK(block(region, 0));
+      in_.move_to(end);
+    } else {
+      const std::size_t name_at = in_.text().find('@', start);
+      if (name_at == std::string_view::npos) return in_.fault("a function has a name", "such as func.func @main()");
+      in_.move_to(name_at + 1);
+      region.computation.name = in_.name();
+      ASSAY_TRY(arguments, in_.bracketed());
+      ASSAY_CHECK(parameters(region, top_level_parts(arguments), {}, start));
+      ASSAY_CHECK(results(region.computation.name == "main"));
+      ASSAY_CHECK(in_.expect("{", "of a function"));
+      ASSAY_CHECK(block(region, 0));
     }
-    while (!in_.done() && in_.peek() != '{') {  // results, in brackets if they have attributes
+    ASSAY_TRY(closed, close(region));
+    static_cast<void>(closed);
+    return {};
+  }
+
+  /// Results of a function: in brackets if they have attributes, which are kept of the main one.
+  Result<void> results(bool main) {
+    while (!in_.done() && in_.peek() != '{') {
       if (in_.peek() == '(') {
-        ASSAY_TRY(ignored, in_.bracketed());
-        static_cast<void>(ignored);
+        ASSAY_TRY(inside, in_.bracketed());
+        if (main) module_.result_shardings = top_level_parts(inside);
       } else if (in_.sees("attributes")) {
         in_.take("attributes");
         in_.skip_blanks();
@@ -108,15 +148,40 @@ class StableReader {
         in_.move_to(in_.at() + 1);
       }
     }
-    ASSAY_CHECK(in_.expect("{", "of a function"));
-    ASSAY_CHECK(block(region, 0));
-    ASSAY_TRY(closed, close(region));
-    static_cast<void>(closed);
     return {};
   }
 
+  Result<void> parameters(Region& region, const std::vector<std::string_view>& arguments,
+                          const std::vector<std::string_view>& given, std::size_t at) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      const std::string_view attributes = i < given.size() ? given[i] : arguments[i];
+      ASSAY_CHECK(parameter(region, arguments[i], attributes, number, at));
+      if (const std::size_t alias = attributes.find("tf.aliasing_output");
+          region.computation.name == "main" && alias != std::string_view::npos)
+        if (const auto output = number_list(attributes.substr(alias, 40)); !output.empty())
+          module_.aliases.push_back({output.front(), number});
+    }
+    return {};
+  }
+
+  /// Arguments of a region: ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  Result<std::vector<std::string_view>> block_arguments() {
+    in_.skip_blanks();
+    if (!in_.sees("^")) return std::vector<std::string_view>();
+    while (!in_.done() && in_.peek() != '(' && in_.peek() != ':') in_.move_to(in_.at() + 1);
+    std::vector<std::string_view> out;
+    if (in_.peek() == '(') {
+      ASSAY_TRY(inside, in_.bracketed());
+      out = top_level_parts(inside);
+    }
+    ASSAY_CHECK(in_.expect(":", "behind the arguments of a region"));
+    return out;
+  }
+
   /// %arg0: tensor<8xf32> {mhlo.sharding = "..."}
-  Result<void> parameter(Region& region, std::string_view text, std::int64_t number, std::size_t at) {
+  Result<void> parameter(Region& region, std::string_view text, std::string_view attributes, std::int64_t number,
+                         std::size_t at) {
     const std::size_t colon = text.find(':');
     if (!text.starts_with("%") || colon == std::string_view::npos)
       return in_.fault_at(at, "expected %argument: type", "such as %arg0: tensor<8xf32>");
@@ -130,7 +195,8 @@ class StableReader {
     out.shape = std::move(shape);
     out.offset = at;
     out.argument = made(fmt::format("{}", number));
-    for (auto& [key, value] : hlo_attributes("parameter", text.substr(stop)))
+    for (auto& [key, value] :
+         hlo_attributes("parameter", attributes.substr(attributes.data() == text.data() ? stop : 0)))
       out.attributes.emplace_back(key, made(std::move(value)));
     add(region, std::move(out));
     return {};
@@ -190,17 +256,23 @@ class StableReader {
   }
 
   Result<void> statement(Region& region, int depth) {
-    const std::size_t start = in_.at();
-    std::string_view name;
-    if (in_.sees("%")) {
-      in_.take("%");
-      name = in_.name();
-      if (in_.take(":") && !in_.integer()) return in_.fault("expected a number of results", statement_form);
-      ASSAY_CHECK(in_.expect("=", "behind the result of an operation"));
+    Statement out;
+    out.at = in_.at();
+    constexpr std::int64_t most_results = 1 << 20;
+    while (in_.take("%")) {
+      out.names.push_back(in_.name());
+      if (in_.take(":")) {
+        const auto count = in_.integer();
+        if (!count || *count < 0 || *count > most_results)
+          return in_.fault("expected a number of results", statement_form);
+        out.count = static_cast<std::size_t>(*count);
+      }
+      if (!in_.take(",")) break;
     }
+    if (!out.names.empty()) ASSAY_CHECK(in_.expect("=", "behind the result of an operation"));
     const bool quoted = in_.take("\"");
-    const std::string_view operation = in_.name();
-    if (operation.empty()) return in_.fault("expected an operation", statement_form);
+    out.operation = in_.name();
+    if (out.operation.empty()) return in_.fault("expected an operation", statement_form);
     if (quoted) ASSAY_CHECK(in_.expect("\"", "behind the name of an operation"));
     const std::size_t text_at = in_.at();
     while (true) {
@@ -209,23 +281,19 @@ class StableReader {
       if (in_.done() || in_.peek() != ',') break;
       in_.move_to(in_.at() + 1);
     }
-    std::string_view text = in_.text().substr(text_at, std::min(in_.at(), in_.text().size()) - text_at);
-    if (const std::size_t loc = text.rfind(" loc("); loc != std::string_view::npos) text = text.substr(0, loc);
-    if (operation == "return" || operation.ends_with(".return")) {
-      region.returned = text.substr(0, type_colon(text).value_or(text.size()));
+    divide(out, module_.made, in_.text().substr(text_at, std::min(in_.at(), in_.text().size()) - text_at), text_at,
+           quoted);
+    if (out.operation == "return" || out.operation.ends_with(".return")) {
+      region.returned = out.operands;
       return {};
     }
-    if (operation.ends_with(".while")) return loop(region, {name, operation, text, start}, depth);
-    return plain(region, {name, operation, text, start}, depth);
+    if (out.operation.ends_with(".while")) return loop(region, out, depth);
+    return plain(region, out, depth);
   }
 
-  struct Statement {
-    std::string_view name, operation, text;
-    std::size_t at;
-  };
-
   /// Adds an instruction and, where it has several results, one for each of them.
-  void add_results(Region& region, Instruction instruction, std::vector<Shape> shapes) {
+  void add_results(Region& region, Instruction instruction, std::vector<Shape> shapes,
+                   const std::vector<std::string_view>& names) {
     const std::string_view name = instruction.name;
     if (shapes.size() == 1) {
       instruction.shape = std::move(shapes.front());
@@ -235,10 +303,11 @@ class StableReader {
     instruction.shape.is_tuple = true;
     instruction.shape.members = shapes;
     const std::size_t offset = instruction.offset;
+    if (names.size() > 1) instruction.name = made(fmt::format("{}.all", name));
     const std::uint32_t all = add(region, std::move(instruction));
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       Instruction member;
-      member.name = made(fmt::format("{}#{}", name, i));
+      member.name = names.size() > 1 ? names[i] : made(fmt::format("{}#{}", name, i));
       member.opcode = "get-tuple-element";
       member.shape = shapes[i];
       member.operands = {all};
@@ -250,51 +319,106 @@ class StableReader {
 
   Result<void> plain(Region& region, const Statement& statement, int depth) {
     Instruction out;
-    out.name = statement.name.empty() ? made(fmt::format("op{}", in_.at())) : statement.name;
+    out.name = statement.names.empty() ? made(fmt::format("op{}", in_.at())) : statement.name();
     out.opcode = made(hlo_opcode(statement.operation));
     out.offset = statement.at;
-    const auto colon = type_colon(statement.text);
-    std::string_view text = statement.text.substr(0, colon.value_or(statement.text.size()));
     std::vector<Shape> shapes;
-    if (colon) {
-      ASSAY_TRY(types, result_types(statement.text.substr(*colon + 1), in_, statement.at));
+    if (!statement.types.empty()) {
+      ASSAY_TRY(types,
+                result_types(statement.types, std::max(statement.count, statement.names.size()), in_, statement.at));
       shapes = std::move(types);
     }
-    const std::size_t regions = text.find("({");
-    std::string_view operands = text.substr(0, regions);
     if (out.opcode == "constant") {
-      out.argument = trim(operands);
-      if (out.argument.starts_with("dense<") && out.argument.ends_with(">"))
-        out.argument = out.argument.substr(6, out.argument.size() - 7);
+      const std::size_t dense = statement.attributes.find("dense<");
+      out.argument = trim(statement.attributes);
+      if (dense != std::string_view::npos) {
+        const std::string_view value = statement.attributes.substr(dense + 6);
+        out.argument = value.substr(0, value.find('>'));
+      }
     } else {
-      ASSAY_TRY(found, values(region, operands, statement.at));
+      ASSAY_TRY(found, values(region, statement.operands, statement.at));
       out.operands = std::move(found);
     }
-    for (auto& [key, value] : hlo_attributes(out.opcode, text))
+    for (auto& [key, value] : hlo_attributes(out.opcode, statement.attributes))
       out.attributes.emplace_back(key, made(std::move(value)));
-    if (const std::size_t target = text.find('@');
-        target != std::string_view::npos && !statement.operation.starts_with("sdy.")) {
-      const std::string_view called = text.substr(target + 1, text.find_first_of("( ", target) - target - 1);
-      if (out.opcode == "call")
-        region.calls.push_back(
-            {0, static_cast<std::uint32_t>(region.computation.instructions.size()), "to_apply", called});
-      if (out.opcode == "custom-call") {
-        out.attributes.emplace_back("custom_call_target", made(fmt::format("\"{}\"", called)));
-        out.attributes.emplace_back("backend_config", made(unescaped(text)));
-      }
-    }
-    if (out.opcode == "custom-call" && statement.operation.starts_with("sdy."))
+    if (statement.operation.starts_with("sdy.") && out.opcode == "custom-call")
       out.attributes.emplace_back("custom_call_target", "\"Sharding\"");
-    if (out.opcode == "conditional" && regions != std::string_view::npos)
-      ASSAY_CHECK(branches(region, statement, depth));
-    ASSAY_CHECK(skip_reducer());
+    else
+      add_called(region, statement, out);
+    if (std::string groups = mesh_groups(statement.attributes, meshes_, module_.mesh); !groups.empty())
+      out.attributes.emplace_back("replica_groups", made(std::move(groups)));
+    ASSAY_CHECK(add_regions(region, statement, depth, out));
+    ASSAY_CHECK(read_reducer(out));
     if (shapes.empty()) shapes.emplace_back().is_tuple = true;
-    add_results(region, std::move(out), std::move(shapes));
+    if (statement.names.size() > 1 && statement.names.size() != shapes.size())
+      return in_.fault_at(statement.at, fmt::format("{} names for {} results", statement.names.size(), shapes.size()),
+                          statement_form);
+    add_results(region, std::move(out), std::move(shapes), statement.names);
     return {};
   }
 
-  /// The body of a reduction stands on lines of its own.
-  Result<void> skip_reducer() {
+  /// What calls call: @name behind it, or in the generic form an attribute.
+  void add_called(Region& region, const Statement& statement, Instruction& out) {
+    const std::string_view text = statement.attributes;
+    const auto behind_at = [&](std::size_t at) {
+      const std::size_t sign = text.find('@', at);
+      return sign == std::string_view::npos ? "" : text.substr(sign + 1, text.find_first_of("( ,>}{", sign) - sign - 1);
+    };
+    if (out.opcode == "call") {
+      for (const std::string_view key : {"decomposition", "callee"})
+        if (const std::size_t at = text.find(key); at != std::string_view::npos)
+          return add_call(region, "to_apply", behind_at(at));
+      if (statement.regions.empty()) add_call(region, "to_apply", behind_at(0));
+    }
+    if (out.opcode == "custom-call") {
+      const auto named = text_after(text, "call_target_name");
+      out.attributes.emplace_back("custom_call_target", made(fmt::format("\"{}\"", named ? *named : behind_at(0))));
+      out.attributes.emplace_back("backend_config", made(unescaped(text)));
+    }
+  }
+
+  void add_call(Region& region, std::string_view key, std::string_view name) {
+    region.calls.push_back({0, static_cast<std::uint32_t>(region.computation.instructions.size()), key, name});
+  }
+
+  /// Regions that run by themselves become computations: branches, and what a manual computation does on each device.
+  /// Of others counts what they apply to two elements.
+  Result<void> add_regions(Region& region, const Statement& statement, int depth, Instruction& out) {
+    const std::size_t behind = in_.at();
+    const bool branches = out.opcode == "conditional";
+    if (!branches && out.opcode != "call") {
+      if (!statement.regions.empty()) note_applied(statement.regions.front(), behind, out);
+      return {};
+    }
+    for (const std::size_t at : statement.regions) {
+      Region inner;
+      inner.outer = &region;
+      in_.move_to(at);
+      std::vector<std::string_view> arguments;
+      if (in_.peek() == '(') {
+        ASSAY_TRY(inside, in_.bracketed());
+        arguments = top_level_parts(inside);
+        ASSAY_CHECK(in_.expect("{", "of a region"));
+      } else {
+        in_.take("{");
+        ASSAY_SET(arguments, block_arguments());
+      }
+      inner.computation.name = made(fmt::format("region.{}", at));
+      ASSAY_CHECK(parameters(inner, arguments, {}, at));
+      ASSAY_CHECK(block(inner, depth + 1));
+      ASSAY_TRY(name, close(inner));
+      add_call(region, branches ? "branch_computations" : "to_apply", name);
+    }
+    in_.move_to(behind);
+    return {};
+  }
+
+  void note_applied(std::size_t from, std::size_t to, Instruction& out) {
+    out.attributes.emplace_back("applies", made(applied_operation(in_.text().substr(from, to - from))));
+  }
+
+  /// The body of a reduction stands on lines of its own: reducer(%a: ..., %b: ...) { ... }
+  Result<void> read_reducer(Instruction& out) {
     const std::size_t at = in_.at();
     in_.skip_blanks();
     if (!in_.sees("reducer(")) {
@@ -302,112 +426,98 @@ class StableReader {
       return {};
     }
     in_.take("reducer");
-    for (int part = 0; part < 2; ++part) {
-      while (!in_.done() && in_.peek() != (part == 0 ? '(' : '{')) {
-        if (part == 1 && in_.peek() == '(') {
-          ASSAY_TRY(ignored, in_.bracketed());
-          static_cast<void>(ignored);
-        } else {
-          in_.move_to(in_.at() + 1);
-        }
+    while (!in_.done() && in_.peek() != '{') {
+      if (in_.peek() == '(') {
+        ASSAY_TRY(ignored, in_.bracketed());
+        static_cast<void>(ignored);
+      } else {
+        in_.move_to(in_.at() + 1);
       }
-      ASSAY_TRY(ignored, in_.bracketed());
-      static_cast<void>(ignored);
     }
+    const std::size_t open = in_.at();
+    ASSAY_TRY(ignored, in_.bracketed());
+    static_cast<void>(ignored);
+    note_applied(open, in_.at(), out);
     return {};
   }
 
-  /// Regions of a case or an if: ({ ... }, { ... })
-  Result<void> branches(Region& region, const Statement& statement, int depth) {
-    const std::size_t behind = in_.at();
-    in_.move_to(in_.text().find("({", statement.at) + 1);
-    do {
-      in_.skip_blanks();
-      if (!in_.take("{")) break;
-      Region inner;
-      inner.outer = &region;
-      ASSAY_CHECK(block(inner, depth + 1));
-      inner.computation.name = made(fmt::format("branch.{}", in_.at()));
-      ASSAY_TRY(name, close(inner));
-      region.calls.push_back(
-          {0, static_cast<std::uint32_t>(region.computation.instructions.size()), "branch_computations", name});
-    } while (in_.take(","));
-    in_.move_to(behind);
-    return {};
-  }
-
-  /// stablehlo.while(%i = %a, %j = %b) : types  cond { ... } do { ... }
+  /// stablehlo.while(%i = %a, %j = %b) : types  cond { ... } do { ... }, or both as regions that name their values.
   Result<void> loop(Region& region, const Statement& statement, int depth) {
-    Cursor head(statement.text, module_.file);
-    head.skip_blanks();
-    if (head.peek() != '(') return in_.fault_at(statement.at, "a while lists its values", "while(%i = %a) : types");
-    ASSAY_TRY(inside, head.bracketed());
-    std::vector<std::string_view> names, initial;
-    for (const std::string_view pair : top_level_parts(inside)) {
-      const std::size_t equals = pair.find('=');
-      if (!pair.starts_with("%") || equals == std::string_view::npos)
-        return in_.fault_at(statement.at, "expected %name = %value", "while(%i = %a) : types");
-      names.push_back(trim(pair.substr(1, equals - 1)));
-      initial.push_back(pair.substr(equals + 1));
-    }
-    std::string_view types = head.rest();
-    types = types.substr(std::min(types.find(':') + 1, types.size()));
-    if (const std::size_t more = types.find(" attributes"); more != std::string_view::npos)
-      types = types.substr(0, more);
-    std::vector<Shape> shapes;
-    for (const std::string_view type : top_level_parts(types)) {
-      ASSAY_TRY(shape, parse_tensor_type(type, in_, statement.at));
-      shapes.push_back(std::move(shape));
-    }
-    if (shapes.size() != names.size())
-      return in_.fault_at(statement.at, fmt::format("a while of {} values has {} types", names.size(), shapes.size()),
-                          "while(%i = %a) : types");
+    const bool generic = !statement.regions.empty();
+    std::vector<std::string_view> names;
     Instruction tuple;
-    tuple.name = made(fmt::format("{}.init", statement.name));
+    tuple.name = made(fmt::format("{}.init", statement.name()));
     tuple.opcode = "tuple";
     tuple.offset = statement.at;
     tuple.shape.is_tuple = true;
-    tuple.shape.members = shapes;
-    for (const std::string_view text : initial) {
-      ASSAY_TRY(found, values(region, text, statement.at));
+    const std::size_t open = statement.operands.find('(');
+    if (open == std::string_view::npos) return in_.fault_at(statement.at, "a while lists its values", while_form);
+    for (const std::string_view pair :
+         top_level_parts(statement.operands.substr(open + 1, statement.operands.rfind(')') - open - 1))) {
+      const std::size_t equals = pair.find('=');
+      if (!pair.starts_with("%") || (!generic && equals == std::string_view::npos))
+        return in_.fault_at(statement.at, "expected %name = %value", while_form);
+      if (!generic) names.push_back(trim(pair.substr(1, equals - 1)));
+      ASSAY_TRY(found, values(region, pair.substr(generic ? 0 : equals + 1), statement.at));
       tuple.operands.insert(tuple.operands.end(), found.begin(), found.end());
     }
+    std::string_view types = statement.types;
+    if (const std::size_t more = types.find(" attributes"); more != std::string_view::npos)
+      types = types.substr(0, more);
+    ASSAY_TRY(shapes, result_types(types, tuple.operands.size(), in_, statement.at));
+    if (shapes.size() != tuple.operands.size() || (generic && statement.regions.size() != 2))
+      return in_.fault_at(statement.at,
+                          fmt::format("a while of {} values has {} types", tuple.operands.size(), shapes.size()),
+                          while_form);
+    tuple.shape.members = shapes;
     const std::uint32_t carried = add(region, std::move(tuple));
+    const std::size_t behind = in_.at();
     std::string_view parts[2];
     for (const auto& [word, part] : {std::pair("cond", 0), std::pair("do", 1)}) {
-      ASSAY_CHECK(in_.expect(word, "of a while"));
+      if (generic)
+        in_.move_to(statement.regions[static_cast<std::size_t>(part)]);
+      else
+        ASSAY_CHECK(in_.expect(word, "of a while"));
       ASSAY_CHECK(in_.expect("{", "of a while"));
+      if (generic) {
+        ASSAY_TRY(arguments, block_arguments());
+        names.clear();
+        for (const std::string_view argument : arguments)
+          names.push_back(trim(argument.substr(std::min<std::size_t>(1, argument.size()), argument.find(':') - 1)));
+        if (names.size() != shapes.size())
+          return in_.fault("a region of a while names all its values", "^bb0(%i: tensor<i32>, %x: tensor<8xf32>):");
+      }
       Region inner;
       inner.outer = &region;
       carry(inner, names, shapes, statement.at);
       ASSAY_CHECK(block(inner, depth + 1));
-      inner.computation.name = made(fmt::format("{}.{}.{}", statement.name, word, in_.at()));
+      inner.computation.name = made(fmt::format("{}.{}.{}", statement.name(), word, in_.at()));
       ASSAY_TRY(name, close(inner));
       parts[part] = name;
     }
+    if (generic) in_.move_to(behind);
     Instruction out;
-    out.name = statement.name.empty() ? made(fmt::format("while{}", in_.at())) : statement.name;
+    out.name = statement.names.empty() ? made(fmt::format("while{}", in_.at())) : statement.name();
     out.opcode = "while";
     out.offset = statement.at;
     out.operands = {carried};
-    const auto number = static_cast<std::uint32_t>(region.computation.instructions.size());
-    region.calls.push_back({0, number, "condition", parts[0]});
-    region.calls.push_back({0, number, "body", parts[1]});
+    add_call(region, "condition", parts[0]);
+    add_call(region, "body", parts[1]);
     if (shapes.size() == 1) {  // the tuple of one value has no member names of its own
       Instruction all = std::move(out);
-      all.name = made(fmt::format("{}.all", statement.name));
+      all.name = made(fmt::format("{}.all", statement.name()));
       all.shape.is_tuple = true;
       all.shape.members = shapes;
       Instruction member;
       member.operands = {add(region, std::move(all))};
-      member.name = statement.name;
+      member.name = statement.name();
       member.opcode = "get-tuple-element";
       member.shape = shapes.front();
       member.attributes.emplace_back("index", "0");
       add(region, std::move(member));
       return {};
     }
-    add_results(region, std::move(out), std::move(shapes));
+    add_results(region, std::move(out), std::move(shapes), statement.names);
     return {};
   }
 
@@ -466,6 +576,7 @@ class StableReader {
   Module& module_;
   Cursor in_;
   OpenNames open_;
+  NamedMeshes meshes_;
   int functions_ = 0;
 };
 
@@ -475,7 +586,8 @@ Result<Module> read_stablehlo(std::string text, std::string_view file) {
   Module module;
   module.file = file;
   module.is_stablehlo = true;
-  module.text = std::make_unique<const std::string>(std::move(text));
+  blank_locations(text);
+  module.text = std::make_shared<const std::string>(std::move(text));
   StableReader reader(module, module.file);
   ASSAY_CHECK(reader.read());
   return module;

@@ -16,7 +16,13 @@ constexpr std::string_view transcendental_opcodes[] = {"exponential", "exponenti
                                                        "tanh",        "sine",
                                                        "tan",         "cosine",
                                                        "atan2",       "logistic",
-                                                       "erf"};
+                                                       "erf",         "erf-inv",
+                                                       "erfc",        "lgamma",
+                                                       "digamma",     "asin",
+                                                       "acos",        "atan",
+                                                       "sinh",        "cosh",
+                                                       "asinh",       "acosh",
+                                                       "atanh"};
 constexpr std::string_view element_wise_opcodes[] = {"add",
                                                      "subtract",
                                                      "multiply",
@@ -24,6 +30,7 @@ constexpr std::string_view element_wise_opcodes[] = {"add",
                                                      "maximum",
                                                      "minimum",
                                                      "negate",
+                                                     "square",
                                                      "abs",
                                                      "sign",
                                                      "compare",
@@ -126,17 +133,21 @@ std::vector<double> window_numbers(std::string_view window, std::string_view key
   return out;
 }
 
-/// Convolutions are products, too: a window over the input is one more dimension that is summed over.
+/// Convolutions are products, too: a window over the input is one more dimension that is summed over. Gradients sum
+/// over the same places; what is made there is the kernel or the input.
 std::optional<Product> convolution_product(const Computation& computation, const Instruction& convolution) {
   const std::string_view labels = convolution.attribute("dim_labels"), window = convolution.attribute("window");
   const std::size_t under = labels.find('_'), arrow = labels.find("->");
   if (under == std::string_view::npos || arrow == std::string_view::npos || arrow < under ||
-      convolution.operands.size() != 2)
+      convolution.operands.size() < 2)
     return std::nullopt;
-  const Shape &input = operand_shape(computation, convolution, 0), &kernel = operand_shape(computation, convolution, 1);
   const std::string_view of[3] = {labels.substr(0, under), labels.substr(under + 1, arrow - under - 1),
                                   labels.substr(arrow + 2)};
-  const Shape* shapes[3] = {&input, &kernel, &convolution.shape};
+  const Shape& made = convolution.shape.members.empty() ? convolution.shape : convolution.shape.members.front();
+  const Shape* shapes[3] = {&operand_shape(computation, convolution, 0), &operand_shape(computation, convolution, 1),
+                            &made};
+  const ConvolutionPart makes = convolution.call ? convolution.call->makes : ConvolutionPart::output;
+  if (makes != ConvolutionPart::output) std::swap(shapes[2], shapes[makes == ConvolutionPart::input ? 0 : 1]);
   for (int i = 0; i < 3; ++i)
     if (of[i].size() != shapes[i]->dims.size()) return std::nullopt;
   const auto size = [&](int which, char label) {
@@ -161,7 +172,9 @@ std::optional<Product> convolution_product(const Computation& computation, const
   out.k = outputs > 0.0 ? size(1, 'i') * places / outputs : 0.0;
   // With groups of the batch, each output feature sees one group of it alone.
   out.k /= std::max(1.0, parse_number(convolution.attribute("batch_group_count")).value_or(1.0));
-  out.format = product_format(input, kernel);
+  if (makes == ConvolutionPart::kernel) std::swap(out.m, out.k);
+  if (makes == ConvolutionPart::input) std::swap(out.n, out.k);
+  out.format = product_format(*shapes[0], *shapes[1]);
   return out;
 }
 
@@ -294,6 +307,7 @@ bool is_element_wise(std::string_view opcode) {
 bool is_free(const Instruction& instruction) {
   return among(free_opcodes, instruction.opcode) || is_async_done(instruction) ||
          instruction.opcode.ends_with("-update") || instruction.calls(CallKind::sharding) ||
+         instruction.calls(CallKind::to_shards) || instruction.calls(CallKind::to_whole) ||
          instruction.calls(CallKind::placement);
 }
 
@@ -315,14 +329,16 @@ Arithmetic arithmetic(const Module& module, const Computation& computation, cons
     out.transcendentals = elements;
   } else if (among(element_wise_opcodes, opcode)) {
     out.element_wise = Flops(elements);
-  } else if (opcode == "dot" && instruction.operands.size() >= 2) {
+  } else if ((opcode == "dot" || opcode == "ragged-dot") && instruction.operands.size() >= 2) {
     DotDims dims;
     dims.contracting[0] = number_list(instruction.attribute("lhs_contracting_dims"));
     dims.contracting[1] = number_list(instruction.attribute("rhs_contracting_dims"));
     dims.batch[0] = number_list(instruction.attribute("lhs_batch_dims"));
     dims.batch[1] = number_list(instruction.attribute("rhs_batch_dims"));
+    for (const std::int64_t group : number_list(instruction.attribute("rhs_group_dims")))
+      dims.batch[1].push_back(group);  // each row is of one group
     out.products.push_back(dot_product(computation, instruction, dims));
-  } else if (opcode == "convolution") {
+  } else if (opcode == "convolution" || instruction.calls(CallKind::convolution)) {
     if (const auto product = convolution_product(computation, instruction)) out.products.push_back(*product);
   } else if (opcode == "reduce") {
     out.element_wise = Flops(std::max(0.0, operand_elements() - elements) * combined(module, instruction));

@@ -10,7 +10,6 @@ namespace assay::language {
 namespace {
 
 constexpr std::size_t most_values = 1000;
-constexpr double most_elements = 1 << 22;  // of one tensor
 
 bool are_whole(const Graph& graph, const std::vector<int>& in) {
   return std::all_of(in.begin(), in.end(), [&](int id) { return graph.value(id).has_whole_numbers; });
@@ -47,11 +46,6 @@ Result<int> Typing::add(Value value) {
     return source_.error(
         value.at, fmt::format("the tensor has {} dimensions, at most {} are executed", value.dims.size(), most_rank),
         is_manual() ? "the devices are a dimension too" : "");
-  if (element_count(value.dims) > most_elements)
-    return source_.error(value.at,
-                         fmt::format("the tensor has {:.0f} elements, at most {:.0f} are executed",
-                                     element_count(value.dims), most_elements),
-                         "use smaller sizes; shardings and collectives stay the same in proportion");
   if (graph_.values.size() == most_values)
     return source_.error(value.at, fmt::format("the program computes more than {} tensors", most_values),
                          "repeat less");

@@ -13,8 +13,9 @@
 namespace assay::language {
 namespace {
 
-constexpr double most_held = 1 << 25;     // elements of all tensors on all devices
-constexpr double most_flops = 1LL << 33;  // of all devices
+constexpr double most_elements = 1 << 22;  // of one tensor
+constexpr double most_held = 1 << 25;      // elements of all tensors on all devices
+constexpr double most_flops = 1LL << 33;   // of all devices
 constexpr std::size_t most_tensors = 30000;
 
 using program::AxisList;
@@ -53,21 +54,31 @@ class Lowering {
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
   int tensor_of_value(int value) const { return tensors_[at(value)]; }
 
-  /// Refuses programs that would take too much memory or time.
+  /// Notes where a program begins to take too much memory or time to be executed; refuses what is too long to plan.
   Result<void> check_size(std::size_t place) {
     const auto devices = static_cast<double>(graph_.mesh.devices());
-    for (; counted_tensors_ < program_.tensors.size(); ++counted_tensors_)
-      held_ += devices * program_.tensors[counted_tensors_].elements;
+    double largest = 0.0;
+    for (; counted_tensors_ < program_.tensors.size(); ++counted_tensors_) {
+      const double elements = program_.tensors[counted_tensors_].elements;
+      largest = std::max(largest, elements);
+      held_ += devices * elements;
+    }
     for (; counted_steps_ < program_.steps.size(); ++counted_steps_)
       flops_ += devices * program_.steps[counted_steps_].flops.value();
-    if (held_ > most_held || program_.tensors.size() > most_tensors)
-      return source_.error(
-          place, fmt::format("the program holds more than {:.0f} elements on all devices together", most_held),
-          "use smaller sizes, or repeat less");
-    if (flops_ > most_flops)
-      return source_.error(place,
-                           fmt::format("the program takes more than {:.0f} FLOP on all devices together", most_flops),
-                           "use smaller sizes, or repeat less");
+    if (program_.tensors.size() > most_tensors)
+      return source_.error(place, fmt::format("the program has more than {} tensors", most_tensors), "repeat less");
+    if (out_.too_large) return {};
+    const std::string fault =
+        largest > most_elements
+            ? fmt::format("the tensor has {:.0f} elements, at most {:.0f} are executed", largest, most_elements)
+        : held_ > most_held
+            ? fmt::format("the program holds more than {:.0f} elements on all devices together", most_held)
+        : flops_ > most_flops
+            ? fmt::format("the program takes more than {:.0f} FLOP on all devices together", most_flops)
+            : "";
+    if (!fault.empty())
+      out_.too_large =
+          source_.error(place, fault, "use smaller sizes, or --on CLUSTER, which prices a program of any size").value();
     return {};
   }
 

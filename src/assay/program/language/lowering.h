@@ -2,6 +2,7 @@
 // gradients come from lower/.
 #pragma once
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct Compiled {
   program::Program program;
   std::vector<GivenTensor> given;
   std::vector<NamedTensor> results, gradients;
-  std::vector<Origin> origins;  ///< by step
+  std::vector<Origin> origins;     ///< by step
+  std::optional<Error> too_large;  ///< why it is not executed, but planned and priced alone
 };
 
 /// Checks, shards and lowers a program. `prices` are over the mesh of the reading; `backward` adds the gradients of the

@@ -11,7 +11,7 @@
 namespace assay::language {
 namespace {
 
-constexpr std::int64_t most_devices = 256;
+constexpr std::int64_t most_devices = 1 << 20;
 constexpr std::int64_t most_rounds = 4096;  // of all loops together
 
 std::vector<std::string> keys_of(const std::map<std::string, int, std::less<>>& names) {
@@ -59,7 +59,7 @@ Result<void> Typing::declare() {
     devices *= axis.size;
     if (devices > most_devices)
       return source_.error(axis.name.at, fmt::format("the mesh has more than {} devices", most_devices),
-                           "the devices are virtual: use a smaller mesh of the same form");
+                           "use a smaller mesh of the same form");
     if (reading_ == Reading::sharded) graph_.mesh.axes.push_back({axis.name.text, axis.size});
   }
   for (const SizedName& dim : syntax_.dims) {

@@ -19,36 +19,6 @@ namespace hlo = assay::hlo;
 /// Where almost every parameter has a role, the program is a transformer.
 constexpr double nearly_all = 0.9;
 
-Result<void> price_program(const Request& request, const Context& context, ProgramQuery& query) {
-  if (!request.has("on")) return {};
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  const std::int64_t devices = query.module.devices();
-  if (devices > 1 && cluster.chips() != devices)
-    return fail("--on", fmt::format("the program is for {} devices, the cluster has {}", devices, cluster.chips()),
-                fmt::format("--on {}:{}", cluster.chip.id, devices));
-  ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  if (sets_efficiency(request)) calibration.reset();
-  const auto formats = hlo::product_formats(query.kernels);
-  Dtype compute = Dtype::bf16;
-  for (const Dtype format : formats)
-    if (cluster.chip.peak[static_cast<std::size_t>(format)]) {
-      compute = format;
-      break;
-    }
-  if (!cluster.chip.peak[static_cast<std::size_t>(compute)])
-    for (const Dtype other : {Dtype::bf16, Dtype::fp16, Dtype::fp32})
-      if (cluster.chip.peak[static_cast<std::size_t>(other)]) compute = other;
-  ASSAY_TRY(rates, kernel::kernel_rates(cluster.chip, compute, "--on", calibration ? &calibration->values : nullptr));
-  std::optional<hardware::CollectiveCalibration> collectives;
-  if (calibration) collectives = calibration->values.collective;
-  ASSAY_SET(query.price, hlo::program_price(query.module, query.kernels, {cluster, rates, collectives}, query.share));
-  query.notes.push_back(
-      calibration ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
-                  : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml", cluster.chip.id));
-  query.cluster = std::move(cluster);
-  return {};
-}
-
 void note_program(ProgramQuery& query) {
   const hlo::Module& module = query.module;
   const hlo::ProgramKernels& kernels = query.kernels;
@@ -112,6 +82,36 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
 }
 
 }  // namespace
+
+Result<void> price_program(const Request& request, const Context& context, ProgramQuery& query) {
+  if (!request.has("on")) return {};
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  const std::int64_t devices = query.module.devices();
+  if (devices > 1 && cluster.chips() != devices)
+    return fail("--on", fmt::format("the program is for {} devices, the cluster has {}", devices, cluster.chips()),
+                fmt::format("--on {}:{}", cluster.chip.id, devices));
+  ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
+  if (sets_efficiency(request)) calibration.reset();
+  const auto formats = hlo::product_formats(query.kernels);
+  Dtype compute = Dtype::bf16;
+  for (const Dtype format : formats)
+    if (cluster.chip.peak[static_cast<std::size_t>(format)]) {
+      compute = format;
+      break;
+    }
+  if (!cluster.chip.peak[static_cast<std::size_t>(compute)])
+    for (const Dtype other : {Dtype::bf16, Dtype::fp16, Dtype::fp32})
+      if (cluster.chip.peak[static_cast<std::size_t>(other)]) compute = other;
+  ASSAY_TRY(rates, kernel::kernel_rates(cluster.chip, compute, "--on", calibration ? &calibration->values : nullptr));
+  std::optional<hardware::CollectiveCalibration> collectives;
+  if (calibration) collectives = calibration->values.collective;
+  ASSAY_SET(query.price, hlo::program_price(query.module, query.kernels, {cluster, rates, collectives}, query.share));
+  query.notes.push_back(
+      calibration ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
+                  : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml", cluster.chip.id));
+  query.cluster = std::move(cluster);
+  return {};
+}
 
 bool ProgramQuery::is_model() const { return model.hidden > 0 && model.layers > 0 && model.explained >= nearly_all; }
 

@@ -39,6 +39,9 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
 /// The answer about the layout of one array.
 Result<report::Response> layout_answer(const Request& request, std::string_view text);
 
+/// Prices a program on the cluster of --on, if it is given.
+Result<void> price_program(const Request& request, const Context& context, ProgramQuery& query);
+
 void add_program(const ProgramQuery& query, report::Members& out);
 /// The model, its distribution and the command that predicts it.
 void add_recognised(const ProgramQuery& query, const Context& context, report::Members& out);

@@ -3,26 +3,33 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "assay/ask/draw/animation.h"
 #include "assay/ask/draw/sharding/sharding_scene.h"
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/run/overlap.h"
+#include "assay/ask/verbs/run/planned.h"
 #include "assay/ask/verbs/run/prediction.h"
 #include "assay/ask/verbs/run/shown.h"
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/engine/kernels/blas.h"
 #include "assay/engine/language/run_text.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/predict/clock/step_time.h"
 #include "assay/predict/collective/placement.h"
+#include "assay/profile/hlo/module.h"
+#include "assay/profile/trace/bytes.h"
 
 namespace assay::verbs::run {
 namespace {
 
 constexpr double tolerance = 1e-9;
 constexpr std::size_t most_values = 64;  // of a result that is printed
+constexpr std::int64_t most_executed_devices = 256, most_priced_devices = 1 << 20;
 
 struct Query {
   language::Source source;
@@ -41,18 +48,34 @@ Result<language::Source> read_source(const Request& request) {
                 "e.g. assay run examples/mlp.assay", Error::Kind::usage);
   if (const auto text = request.value("eval")) return language::Source{"program", *text};
   const std::string& path = request.arguments().front();
-  ASSAY_TRY(text, hardware::read_file(path, "FILE"));
+  const bool piped = path == "-";
+  std::string text;
+  if (piped) {
+    std::ifstream in("/dev/stdin", std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  } else {
+    ASSAY_SET(text, trace::file_bytes(path, "FILE"));
+  }
+  if (trace::is_gzip(text)) ASSAY_SET(text, trace::inflated(text, path));
   const std::size_t folder = path.rfind('/');
-  return language::Source{folder == std::string::npos ? path : path.substr(folder + 1), std::move(text)};
+  return language::Source{piped                         ? "program"
+                          : folder == std::string::npos ? path
+                                                        : path.substr(folder + 1),
+                          std::move(text)};
 }
 
-Result<Query> read_query(const Request& request, const Context& context) {
+Result<Query> read_query(const Request& request, const Context& context, language::Source source) {
+  for (const std::string_view option : {"mesh", "against"})
+    if (request.has(option))
+      return fail(fmt::format("--{}", option),
+                  "this is for programs in StableHLO; a program of ours names its mesh itself",
+                  "mesh X=4, Y=2 at the start of the program", Error::Kind::usage);
   Query query;
-  ASSAY_SET(query.source, read_source(request));
+  query.source = std::move(source);
   ASSAY_SET(query.syntax, language::parse(query.source));
   query.mesh = language::mesh_of(query.syntax);
   constexpr std::size_t most_axes = 8;
-  constexpr std::int64_t most_devices = 256;
+  const std::int64_t most_devices = request.has("on") ? most_priced_devices : most_executed_devices;
   std::int64_t devices = 1;
   for (const program::MeshAxis& axis : query.mesh.axes)
     devices = std::min(devices * std::min(axis.size, most_devices + 1), most_devices + 1);
@@ -283,15 +306,23 @@ struct PreparedProgram {
   Query query;
   language::Compiled compiled, whole;
   std::vector<std::string> shown;
+  bool priced_only = false;  ///< too large to be executed
 };
 
-Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request, const Context& context) {
+Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request, const Context& context,
+                                                         language::Source source) {
   ASSAY_CHECK(check_overlap(request));
   auto out = std::make_shared<PreparedProgram>();
-  ASSAY_TRY(query, read_query(request, context));
+  ASSAY_TRY(query, read_query(request, context, std::move(source)));
   out->query = std::move(query);
   ASSAY_TRY(compiled, language::compile(out->query.source, out->query.syntax, language::Reading::sharded,
                                         prices_of(out->query), out->query.backward));
+  if (compiled.too_large || out->query.mesh.devices() > most_executed_devices) {
+    if (!out->query.cluster) return tl::unexpected(*compiled.too_large);
+    out->compiled = std::move(compiled);
+    out->priced_only = true;
+    return out;
+  }
   ASSAY_TRY(whole, language::compile(out->query.source, out->query.syntax, language::Reading::unsharded,
                                      plan::byte_prices({}), out->query.backward));
   ASSAY_TRY(names, shown_names(request, compiled));
@@ -300,6 +331,83 @@ Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request,
   out->whole = std::move(whole);
   out->shown = std::move(names);
   return out;
+}
+
+/// What a device holds while it runs the program: what was given to the end, what steps make to its last use.
+report::Members memory_of(const language::Compiled& compiled) {
+  const program::Program& program = compiled.program;
+  const auto count = static_cast<std::int32_t>(program.steps.size());
+  std::vector<std::int32_t> made(program.tensors.size(), -1), used(program.tensors.size(), -1);
+  for (const language::GivenTensor& one : compiled.given) used[static_cast<std::size_t>(one.tensor)] = count;
+  for (const auto* list : {&compiled.results, &compiled.gradients})
+    for (const language::NamedTensor& one : *list) used[static_cast<std::size_t>(one.tensor)] = count;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+    for (const std::int16_t id : step.in)
+      if (id >= 0) used[static_cast<std::size_t>(id)] = std::max(used[static_cast<std::size_t>(id)], i);
+    for (const std::int16_t id : step.out)
+      if (id >= 0) made[static_cast<std::size_t>(id)] = i;
+  }
+  const auto bytes = [&](std::size_t id) {
+    return program::local_bytes(program.mesh, program::to_tensor(program, program.tensors[id]));
+  };
+  Bytes given, peak;
+  std::int32_t fullest = 0;
+  const auto alive = [&](std::size_t id, std::int32_t at) { return used[id] >= at && made[id] <= at; };
+  for (std::int32_t i = 0; i < count; ++i) {
+    Bytes now;
+    for (std::size_t id = 0; id < program.tensors.size(); ++id)
+      if (alive(id, i)) now += bytes(id);
+    if (now > peak) {
+      peak = now;
+      fullest = i;
+    }
+  }
+  report::Items live;
+  for (std::size_t id = 0; id < program.tensors.size(); ++id) {
+    if (made[id] < 0 && used[id] >= 0) given += bytes(id);
+    if (!alive(id, fullest)) continue;
+    const program::Tensor tensor = program::to_tensor(program, program.tensors[id]);
+    const int line = made[id] < 0 ? 0 : compiled.origins[static_cast<std::size_t>(made[id])].line;
+    live.emplace_back(report::Members{
+        {"name", tensor.name}, {"array", type_text(program.mesh, tensor)}, {"line", line}, {"bytes", bytes(id)}});
+  }
+  return {{"peak", peak},
+          {"given", given},
+          {"outputs", Bytes(0)},
+          {"temporaries", peak - std::min(peak, given)},
+          {"at", std::move(live)}};
+}
+
+/// A program that is too large to be executed: its steps, their times and what devices hold.
+report::Response priced_program(const PreparedProgram& prepared) {
+  const Query& query = prepared.query;
+  const program::Program& program = prepared.compiled.program;
+  report::Response response;
+  response.results = {{"program", query.source.name},
+                      {"mode", language::name(query.syntax.mode)},
+                      {"mesh", program::mesh_text(query.mesh)},
+                      {"devices", query.mesh.devices()}};
+  add_steps(query, prepared.compiled, {}, {}, response.results);
+  std::vector<Seconds> times;
+  Bytes received;
+  for (const program::Step& step : program.steps) {
+    times.push_back(time_of(query, program, step));
+    if (program::is_collective(step.op)) received += step.bytes;
+  }
+  constexpr double enough = 2;  // cores: one for steps, one for what is beside them
+  const clock::OverlapTimes time = clock::overlap_times(program, times, enough);
+  report::Members memory = memory_of(prepared.compiled);
+  response.headline =
+      fmt::format("{} devices: {} received per device; {} on {}; too large to be executed here", query.mesh.devices(),
+                  report::short_binary(received), report::short_quantity(time.overlapped), query.cluster->text);
+  response.results.emplace_back("received", received);
+  response.results.emplace_back("on", query.cluster->text);
+  response.results.emplace_back("time", time.overlapped);
+  response.results.emplace_back("exposed_time", time.moving - time.hidden);
+  response.results.emplace_back("memory", std::move(memory));
+  response.table_key = "steps";
+  return response;
 }
 
 Result<report::Response> run_program(const Request& request, const PreparedProgram& prepared,
@@ -359,8 +467,15 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
 }  // namespace
 
 Result<report::Response> program_answer(const Request& request, const Context& context) {
+  ASSAY_TRY(source, read_source(request));
+  if (hlo::is_hlo_text(source.text))
+    return fail(source.name, "this is HLO, which a compiler has already planned",
+                "assay profile FILE --on CLUSTER prices it; run takes StableHLO, as lowered programs are written");
+  if (hlo::is_stablehlo_text(source.text)) return planned_answer(request, context, std::move(source.text), source.name);
   return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
-    ASSAY_TRY(prepared, prepare_program(request, context));
+    ASSAY_TRY(prepared, prepare_program(request, context, source));
+    if (prepared->priced_only)
+      return PreparedRun{std::nullopt, [prepared](engine::Transport*) { return priced_program(*prepared); }};
     return PreparedRun{prepared->query.mesh.devices(), [&request, prepared](engine::Transport* transport) {
                          return run_program(request, *prepared, transport);
                        }};

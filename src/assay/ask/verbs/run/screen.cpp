@@ -23,7 +23,9 @@ void add_shown(report::Screen& screen, const Reader& results) {
 }  // namespace
 
 std::optional<report::Screen> screen_of(const Request&, const report::Response& answer) {
-  auto screen = report::described_screen(declared_text("screens/run.txt"), answer);
+  const bool planned = Reader(answer.results).has("shardings");
+  auto screen =
+      report::described_screen(declared_text(planned ? "screens/run_planned.txt" : "screens/run.txt"), answer);
   add_shown(*screen, Reader(answer.results));
   return screen;
 }
