@@ -37,6 +37,23 @@ struct ServingSoftware {
   bool whole_rows = false;     ///< one core takes all keys of a head: caches are not split along the context
 };
 
+/// What a request meets outside of its steps, by its client's clock: by engine and release in catalogue/software.
+/// Nothing by default: a prompt enters the next step, and a token counts when its step ends.
+struct RequestPath {
+  Given<Seconds> front_end;   ///< of a request: HTTP, checks, and queues between processes
+  Given<Seconds> tokenising;  ///< of each token of a prompt
+  Given<Seconds> delivery;    ///< of each sequence of a step: detokenising and sending
+  Given<double> ahead = 0;    ///< steps that are prepared already, and that a new request misses
+};
+/// Every part of a path: the option that sets it, its value, and what it means.
+template <class P, class V>
+void visit_path(P& path, const V& visit) {
+  visit("front-end", path.front_end, "of a request");
+  visit("tokenising", path.tokenising, "of a token of the prompt");
+  visit("delivery", path.delivery, "of a sequence of a step");
+  visit("steps-ahead", path.ahead, "that a new request misses");
+}
+
 /// Memory of a chip other than weights and caches: driver, libraries and graphs. None by default;
 /// catalogue/steps/serving_memory.toml holds the numbers and their sources.
 struct RuntimeMemory {

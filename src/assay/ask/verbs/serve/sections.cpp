@@ -76,6 +76,35 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
   return out;
 }
 
+serving::FirstToken first_token_of(const ServeQuery& query, const serving::ServingPoint& point) {
+  return serving::first_token(Plain{}, query.question.path, static_cast<double>(query.question.prompt),
+                              serving::steady_server(query.question, point.strategy, point.batch),
+                              point.served.step.estimate, point.decode.estimate);
+}
+
+report::Members first_token_section(const ServeQuery& query, const serving::ServingPoint& point) {
+  const serving::FirstToken first = first_token_of(query, point);
+  const auto outside = [&](double share) { return share * (first.front_end + first.delivery); };
+  report::Members out{{"time", first.time()}};
+  // Steps are as uncertain as those of prompts; a way that nobody measured takes any time up to twice the usual one.
+  serving::ServingTime steps = point.prefill;
+  steps.estimate = first.waits + first.prompt;
+  if (report::Members interval = step_interval(query, steps, true, point.prompts); !interval.empty()) {
+    for (auto& [key, value] : interval)
+      if (key == "low" || key == "high")
+        value = report::Value(Seconds(*report::numeric(value)) + outside(key == "high" ? 2.0 : 0.0));
+    out.emplace_back("interval", std::move(interval));
+  }
+  for (auto& part : first_token_parts(first)) out.push_back(std::move(part));
+  const serving::FirstToken alone{
+      serving::front_end_time(Plain{}, query.question.path, static_cast<double>(query.question.prompt)),
+      {},
+      point.prefill.estimate,
+      serving::delivery_time(Plain{}, query.question.path, 1.0)};
+  out.emplace_back("of_an_idle_server", alone.time());
+  return out;
+}
+
 namespace {
 
 report::Members disaggregated_members(const ServeQuery& query, const search::PrefillPoint& prompts,

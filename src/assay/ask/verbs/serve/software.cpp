@@ -84,6 +84,11 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
                                     numbers::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
                                     assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
   if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
+  query.question.path = software.path;
+  numbers::visit_path(query.question.path, [&](std::string_view name, auto& part, std::string_view) {
+    for (const kernel::SoftwareProperty& property : assumed.properties)
+      if (property.option == name) part.source = property.source;
+  });
   query.software = std::move(assumed);
   return software;
 }
