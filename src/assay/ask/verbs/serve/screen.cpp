@@ -162,6 +162,9 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
       parts.push_back(std::move(phrase));
   }
   add_line(screen, "First", std::move(parts));
+  for (const report::Value& row : results.rows("numbers"))
+    if (const Reader number(*row.members()); number.text("of") == "deployment")
+      add_line(screen, "Assumed", report::phrases(number, {"{number} {value}"}, Tone::faint));
   add_blocks(screen, results, R"(
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit

@@ -83,25 +83,28 @@ serving::FirstToken first_token_of(const ServeQuery& query, const serving::Servi
 }
 
 report::Members first_token_section(const ServeQuery& query, const serving::ServingPoint& point) {
+  const numbers::RequestPath& path = query.question.path;
+  const auto prompt = static_cast<double>(query.question.prompt);
   const serving::FirstToken first = first_token_of(query, point);
-  const auto outside = [&](double share) { return share * (first.front_end + first.delivery); };
   report::Members out{{"time", first.time()}};
   // Steps are as uncertain as those of prompts; a way that nobody measured takes any time up to twice the usual one.
+  const auto way = [&](double share) {
+    numbers::RequestPath one = path;
+    for (Given<Seconds>* part : {&one.front_end, &one.tokenising, &one.delivery})
+      if (!is_measured_here(part->source)) part->value *= share;
+    const double places = serving::steady_server(query.question, point.strategy, point.batch).places;
+    return serving::front_end_time(Plain{}, one, prompt) + serving::delivery_time(Plain{}, one, places);
+  };
   serving::ServingTime steps = point.prefill;
   steps.estimate = first.waits + first.prompt;
   if (report::Members interval = step_interval(query, steps, true, point.prompts); !interval.empty()) {
     for (auto& [key, value] : interval)
-      if (key == "low" || key == "high")
-        value = report::Value(Seconds(*report::numeric(value)) + outside(key == "high" ? 2.0 : 0.0));
+      if (key == "low" || key == "high") value = Seconds(*report::numeric(value)) + way(key == "high" ? 2.0 : 0.0);
     out.emplace_back("interval", std::move(interval));
   }
   for (auto& part : first_token_parts(first)) out.push_back(std::move(part));
-  const serving::FirstToken alone{
-      serving::front_end_time(Plain{}, query.question.path, static_cast<double>(query.question.prompt)),
-      {},
-      point.prefill.estimate,
-      serving::delivery_time(Plain{}, query.question.path, 1.0)};
-  out.emplace_back("of_an_idle_server", alone.time());
+  out.emplace_back("of_an_idle_server", serving::front_end_time(Plain{}, path, prompt) + point.prefill.estimate +
+                                            serving::delivery_time(Plain{}, path, 1.0));
   return out;
 }
 

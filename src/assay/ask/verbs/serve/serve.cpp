@@ -183,6 +183,7 @@ void add_served(const ServeQuery& query, const search::ServingSearch& found, con
                 report::Response& response) {
   report::Members& out = response.results;
   out.emplace_back("first_token", first_token_section(query, point));
+  out.emplace_back("numbers", origin_rows(query));
   out.emplace_back("served", served_section(query, point));
   out.emplace_back("with_prefill", batching_section(query, found, point));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));

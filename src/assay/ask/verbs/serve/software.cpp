@@ -89,8 +89,42 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
     for (const kernel::SoftwareProperty& property : assumed.properties)
       if (property.option == name) part.source = property.source;
   });
+  const Given<Seconds>& sorting = query.question.path.sorting;
+  if (request.has("nucleus"))
+    query.question.setup.effects.sampling = {
+        static_cast<double>(query.model().vocabulary) * sorting.value,
+        fmt::format("{} for each entry of the vocabulary: {}", human(sorting.value), sorting.source)};
   query.software = std::move(assumed);
   return software;
+}
+
+bool is_measured_here(std::string_view source) { return source.starts_with("--") || source == "this request"; }
+
+report::Items origin_rows(const ServeQuery& query) {
+  report::Items rows;
+  const auto add = [&](std::string_view number, const auto& given, std::string_view of) {
+    if (!(given.value > decltype(given.value){})) return;
+    rows.emplace_back(report::Members{{"number", number},
+                                      {"value", given.value},
+                                      {"of", is_measured_here(given.source) ? "request" : of},
+                                      {"source", given.source}});
+  };
+  const numbers::ServingEffects& effects = query.question.setup.effects;
+  add("matmuls in a step over matmuls alone", effects.product, "chip");
+  add("attention over caches in a step over alone", effects.decode, "chip");
+  add("waiting for each other at a collective", effects.meet, "chip");
+  add("start of a kernel", effects.start, "engine");
+  add("launch of a kernel", effects.launch, "engine");
+  add("sampling of a sequence", effects.sampling, "engine");
+  add("steps ahead", query.question.path.ahead, "engine");
+  add("host per step", effects.step, "deployment");
+  add("host per sequence", effects.sequence, "deployment");
+  add("host per sequence beside the step", effects.beside, "deployment");
+  add("host before a first token", effects.first, "deployment");
+  add("front end", query.question.path.front_end, "deployment");
+  add("tokenising per token", query.question.path.tokenising, "deployment");
+  add("delivery per sequence", query.question.path.delivery, "deployment");
+  return rows;
 }
 
 report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {

@@ -34,7 +34,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
 constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"attention-kernel", "auto|flash2|cudnn"},
                                              {"graphs", flag_words},
-                                             {"scheduler", "loop|native|python|ahead"},
+                                             {"scheduler", "loop|native|python|ahead|ahead-native"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
                                              {"all-reduce", "one-shot|library"},
                                              {"padded-vocabulary", flag_words},
@@ -44,6 +44,7 @@ constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"front-end", ""},
                                              {"tokenising", ""},
                                              {"delivery", ""},
+                                             {"vocabulary-sort", ""},
                                              {"steps-ahead", "0|1"}};
 
 constexpr SoftwareOption plan_rules[] = {
