@@ -39,10 +39,17 @@ NumberOf<N, Seconds> admission_time(const N& num, const numbers::RequestPath& pa
   return num.named("waits", rest + num.given("steps ahead", path.ahead) * next);
 }
 
-/// A request to a server whose other places are taken: `mixed` and `alone` are its steps with and without prompts.
+/// Times of a server: its steps with and without prompts, and a prompt on the idle server.
+template <class N>
+struct StepsOf {
+  NumberOf<N, Seconds> mixed{}, alone{}, idle{};
+};
+
+/// A request to a server whose other places are taken.
 template <class N>
 FirstTokenOf<N> first_token(const N& num, const numbers::RequestPath& path, double prompt, const SteadyServer& server,
-                            const NumberOf<N, Seconds>& mixed, const NumberOf<N, Seconds>& alone) {
+                            const StepsOf<N>& steps) {
+  const auto& [mixed, alone, idle] = steps;
   const SteadyLoad load = steady_load(server);
   FirstTokenOf<N> out;
   out.front_end = front_end_time(num, path, prompt);
@@ -54,7 +61,10 @@ FirstTokenOf<N> first_token(const N& num, const numbers::RequestPath& path, doub
         num.times("share without", 1.0 - load.share, "the other steps", alone * alone);
     out.waits = admission_time(num, path, num.named("running step", squares / mean), mean);
   }
-  out.prompt = num.named("prompt", num.times("steps of a prompt", prompt_steps(server), "one for each chunk", mixed));
+  // Next to sequences no prompt is faster than alone: stages share the steps of a pipeline, a prompt passes all of
+  // them.
+  out.prompt =
+      num.named("prompt", max(num.times("steps of a prompt", prompt_steps(server), "one for each chunk", mixed), idle));
   out.delivery = delivery_time(num, path, server.places);
   return out;
 }

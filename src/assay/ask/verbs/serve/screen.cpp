@@ -162,9 +162,13 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
       parts.push_back(std::move(phrase));
   }
   add_line(screen, "First", std::move(parts));
+  std::vector<Phrase> assumed;
   for (const report::Value& row : results.rows("numbers"))
     if (const Reader number(*row.members()); number.text("of") == "deployment")
-      add_line(screen, "Assumed", report::phrases(number, {"{number} {value}"}, Tone::faint));
+      for (Phrase& phrase :
+           report::phrases(number, {assumed.empty() ? "assumed: {number} {value}" : "{number} {value}"}))
+        assumed.push_back(std::move(phrase));
+  add_line(screen, "Host", std::move(assumed));
   add_blocks(screen, results, R"(
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit

@@ -77,9 +77,9 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
 }
 
 serving::FirstToken first_token_of(const ServeQuery& query, const serving::ServingPoint& point) {
-  return serving::first_token(Plain{}, query.question.path, static_cast<double>(query.question.prompt),
-                              serving::steady_server(query.question, point.strategy, point.batch),
-                              point.served.step.estimate, point.decode.estimate);
+  return serving::first_token<Plain>(Plain{}, query.question.path, static_cast<double>(query.question.prompt),
+                                     serving::steady_server(query.question, point.strategy, point.batch),
+                                     {point.served.step.estimate, point.decode.estimate, point.prefill.estimate});
 }
 
 report::Members first_token_section(const ServeQuery& query, const serving::ServingPoint& point) {

@@ -150,9 +150,9 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const auto rates = serving::steady_rates(num, served.replicas * served.load.requests, served.output, step);
   const auto chips = num.given("chips", query.chips(), query.cluster.text);
   const auto per_chip = num.named("output tokens per second per chip", rates.tokens / chips);
-  const auto first = serving::first_token(num, query.question.path, static_cast<double>(query.question.prompt),
-                                          serving::steady_server(query.question, point.strategy, point.batch),
-                                          steps.mixed, steps.decode);
+  const auto first = serving::first_token<Traced>(num, query.question.path, static_cast<double>(query.question.prompt),
+                                                  serving::steady_server(query.question, point.strategy, point.batch),
+                                                  {steps.mixed, steps.decode, steps.prefill});
   response.derived = {critical.id, per_chip.id, steps.prefill.id, num.named("first token", first.time()).id};
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     const auto hourly = num.given("price of a chip", price->value.value, price->value.source);

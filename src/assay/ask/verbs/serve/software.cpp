@@ -117,13 +117,13 @@ report::Items origin_rows(const ServeQuery& query) {
   add("launch of a kernel", effects.launch, "engine");
   add("sampling of a sequence", effects.sampling, "engine");
   add("steps ahead", query.question.path.ahead, "engine");
-  add("host per step", effects.step, "deployment");
-  add("host per sequence", effects.sequence, "deployment");
-  add("host per sequence beside the step", effects.beside, "deployment");
-  add("host before a first token", effects.first, "deployment");
+  add("per step", effects.step, "deployment");
+  add("per sequence", effects.sequence, "deployment");
+  add("per sequence beside the step", effects.beside, "deployment");
+  add("before a first token", effects.first, "deployment");
   add("front end", query.question.path.front_end, "deployment");
-  add("tokenising per token", query.question.path.tokenising, "deployment");
-  add("delivery per sequence", query.question.path.delivery, "deployment");
+  add("tokenising a token", query.question.path.tokenising, "deployment");
+  add("delivery of a sequence", query.question.path.delivery, "deployment");
   return rows;
 }
 
