@@ -41,6 +41,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   out.start = start[way];
   out.step = step[scheduler];
   out.sequence = sequence[scheduler];
+  out.beside = beside[scheduler];
   out.first = software.scheduler == Scheduler::loop ? Given<Seconds>(Seconds(0), "0: no scheduler") : first;
   const bool python = software.scheduler >= Scheduler::python || software.fusion != Fusion::fused;
   out.launch = whole ? Given<Seconds>(Seconds(0), "0: one program per step") : launch[python ? 1 : 0];

@@ -19,12 +19,13 @@ namespace assay::numbers {
 
 /// What schedules the next step.
 enum class Scheduler : std::uint8_t {
-  loop,    ///< nothing: a batch is decoded to its end
-  native,  ///< a compiled runtime
-  python,  ///< an interpreted one
-  ahead    ///< an interpreted one that prepares the next step while this one runs
+  loop,         ///< nothing: a batch is decoded to its end
+  native,       ///< a compiled runtime
+  python,       ///< an interpreted one
+  ahead,        ///< an interpreted one that prepares the next step while this one runs
+  ahead_native  ///< likewise, with compiled parts for what grows with the sequences
 };
-inline constexpr std::string_view scheduler_names[] = {"loop", "native", "python", "ahead"};
+inline constexpr std::string_view scheduler_names[] = {"loop", "native", "python", "ahead", "ahead-native"};
 
 /// What the user says about the serving software.
 struct ServingSoftware {
@@ -36,6 +37,25 @@ struct ServingSoftware {
   bool vector_decode = false;  ///< attention over a cache runs on vector units, once per query head
   bool whole_rows = false;     ///< one core takes all keys of a head: caches are not split along the context
 };
+
+/// What a request meets outside of the model, by its client's clock: by engine and release in catalogue/software.
+/// Nothing by default: a prompt enters the next step, and a token counts when its step ends.
+struct RequestPath {
+  Given<Seconds> front_end;   ///< of a request: HTTP, checks, and queues between processes
+  Given<Seconds> tokenising;  ///< of each token of a prompt
+  Given<Seconds> delivery;    ///< of each sequence of a step: detokenising and sending
+  Given<Seconds> sorting;     ///< chip time of each entry of the vocabulary, for sequences that draw from the likeliest
+  Given<double> ahead = 0;    ///< steps that are prepared already, and that a new request misses
+};
+/// Every part of a path: the option that sets it, its value, and what it means.
+template <class P, class V>
+void visit_path(P& path, const V& visit) {
+  visit("front-end", path.front_end, "of a request");
+  visit("tokenising", path.tokenising, "of a token of the prompt");
+  visit("delivery", path.delivery, "of a sequence of a step");
+  visit("vocabulary-sort", path.sorting, "of an entry of the vocabulary");
+  visit("steps-ahead", path.ahead, "that a new request misses");
+}
 
 /// Memory of a chip other than weights and caches: driver, libraries and graphs. None by default;
 /// catalogue/steps/serving_memory.toml holds the numbers and their sources.
@@ -71,6 +91,8 @@ struct ServingEffects {
   bool captured = false;     ///< decode steps are replayed from a graph and have no launches
   Given<Seconds> step;       ///< host time between two steps: scheduling, sampling
   Given<Seconds> sequence;   ///< host time for each sequence of a step
+  Given<Seconds> beside;     ///< host time for each sequence while the step runs: the longer of both counts
+  Given<Seconds> sampling;   ///< chip time to pick the next token of a sequence, beyond finding the likeliest
   Given<Seconds> first;      ///< host time before the first token of a prompt
   Given<Seconds> one_shot;   ///< latency of an all-reduce in which each device reads all others' arrays; 0: none
   Given<Seconds> meet;       ///< time that devices wait for each other at each collective
@@ -91,7 +113,8 @@ struct ServingCalibration : MeasuredFamilies {
   std::array<Given<Seconds>, ways> start{Seconds(0), Seconds(0), Seconds(0), {Seconds(0), "0: one program per step"}};
   std::array<Given<Seconds>, 2> launch{};  ///< by compiled and interpreted hosts
   /// By scheduler.
-  std::array<Given<Seconds>, 4> step{{{Seconds(0), "0: no scheduler"}, {}, {}, {}}}, sequence = step;
+  using BySchedulers = std::array<Given<Seconds>, std::size(scheduler_names)>;
+  BySchedulers step{{{Seconds(0), "0: no scheduler"}, {}, {}, {}, {}}}, sequence = step, beside{};
   // Counted or measured: catalogue/steps/kinds.toml and serving_memory.toml. Traffic of eager software is fitted.
   std::array<Given<double>, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<RuntimeMemory, ways> memory{};
@@ -108,7 +131,9 @@ struct ServingCalibration : MeasuredFamilies {
 template <class C, class V>
 void visit_serving(C& c, V& v) {
   static constexpr std::string_view launching[] = {"fused", "compiled", "eager", ""}, eager[] = {"", "", "eager", ""},
-                                    hosts[] = {"native", "python"}, schedulers[] = {"", "native", "python", "ahead"};
+                                    hosts[] = {"native", "python"},
+                                    schedulers[] = {"", "native", "python", "ahead", "ahead-native"},
+                                    overlapping[] = {"", "", "", "ahead", "ahead-native"};
   v.table("products", [&](auto& t) {
     t.by_family("slowdown", c.product, "matmuls in a step over matmuls by themselves");
     t.number("quantise", c.quantise, "scaling and casting activations for a matmul in 8 bits or fewer");
@@ -130,6 +155,7 @@ void visit_serving(C& c, V& v) {
     t.by_name("launch", hosts, c.launch, "host time of a kernel");
     t.by_name("host", schedulers, c.step, "host time between two steps");
     t.by_name("sequence", schedulers, c.sequence, "host time of each sequence of a step");
+    t.by_name("beside", overlapping, c.beside, "host time of each sequence while the step before runs");
     t.number("first", c.first, "host time before the first token of a prompt");
   });
 }

@@ -110,17 +110,41 @@ ServingTime step(const numbers::ServingEffects& effects, double batch, std::int6
 
 TEST(ServingEffects, AnInterpreterThatWorksAheadHasNumbersOfItsOwn) {
   numbers::ServingCalibration s(families());
-  s.step = {Seconds(0), 300_us, 700_us, 200_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us};
+  s.step = {Seconds(0), 300_us, 700_us, 200_us, 100_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us, 1_us};
+  s.beside = {Seconds(0), Seconds(0), Seconds(0), 40_us, 20_us};
   s.launch = {10_us, 20_us}, s.token = 0.01_us;
   const hardware::Chip h100 = chip("h100-sxm");
   const numbers::ServingEffects ahead = s.effects(h100, {numbers::Fusion::fused, numbers::Scheduler::ahead});
   EXPECT_EQ(ahead.step, 200_us);
   EXPECT_EQ(ahead.sequence, 2_us);
+  EXPECT_EQ(ahead.beside, 40_us);
+  EXPECT_EQ(s.effects(h100, {numbers::Fusion::fused, numbers::Scheduler::python}).beside, Seconds(0));
+  EXPECT_EQ(s.effects(h100, {numbers::Fusion::fused, numbers::Scheduler::ahead_native}).beside, 20_us);
   EXPECT_EQ(ahead.launch, 20_us);
   EXPECT_EQ(ahead.token, Seconds(0));
   numbers::ServingSoftware whole;
   whole.whole_rows = true;
   EXPECT_EQ(s.effects(h100, whole).token, 0.01_us);
+}
+
+TEST(ServingEffects, TheLongerOfDeviceAndHostCountsWhereTheHostWorksAhead) {
+  numbers::ServingEffects hidden, exposed;
+  hidden.beside = 200_us, exposed.sequence = 200_us;
+  const Seconds small = step({}, 8.0).estimate, large = step({}, 1024.0).estimate;
+  EXPECT_GT(small, 8.0 * 200_us);
+  EXPECT_LT(large, 1024.0 * 200_us);
+  EXPECT_EQ(step(hidden, 8.0).estimate, small);
+  EXPECT_EQ(step(hidden, 1024.0).estimate, 1024.0 * 200_us);
+  EXPECT_EQ(step(exposed, 8.0).estimate, small + 8.0 * 200_us);
+  EXPECT_EQ(step(exposed, 1024.0).estimate, large + 1024.0 * 200_us);
+}
+
+TEST(ServingEffects, SamplingRunsOnTheDeviceBesideAHostThatWorksAhead) {
+  numbers::ServingEffects sampled;
+  sampled.sampling = 20_us;
+  EXPECT_NEAR((step(sampled, 64.0).estimate - step({}, 64.0).estimate).value(), 64 * 20e-6, 1e-12);
+  sampled.beside = 1_us;
+  EXPECT_NEAR((step(sampled, 64.0).estimate - step({}, 64.0).estimate).value(), 64 * 20e-6, 1e-12);
 }
 
 TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {

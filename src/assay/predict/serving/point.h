@@ -21,6 +21,7 @@ struct ServingQuestion {
   double cache_share = 1;                 ///< share of the memory left by everything else that caches may take
   Bytes chip_memory;                      ///< memory of one chip, for plans that keep no margin; 0: the capacity
   double weight_scale = 1;                ///< scales weight bytes if parameters are given instead of counted
+  numbers::RequestPath path;              ///< between clients and steps
 };
 
 /// What one chip of a server holds, by part.

@@ -28,8 +28,13 @@ struct SteadyLoad {
   double alone = 0;      ///< decoded in a step without
 };
 
+/// Steps that a prompt takes, mean.
+inline double prompt_steps(const SteadyServer& of) {
+  return of.pieces > 0.0 ? of.pieces : std::max(1.0, std::ceil(of.prompt / of.chunk - 1e-9));
+}
+
 inline SteadyLoad steady_load(const SteadyServer& of) {
-  const double pieces = of.pieces > 0.0 ? of.pieces : std::max(1.0, std::ceil(of.prompt / of.chunk - 1e-9));
+  const double pieces = prompt_steps(of);
   SteadyLoad load;
   load.requests = of.places / (of.output + pieces);
   load.alone = of.places;

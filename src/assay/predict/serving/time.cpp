@@ -171,8 +171,15 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
   const auto host = end.decodes ? num.given("host between steps", setup.effects.step)
                                 : num.given("host before the first token", setup.effects.first);
   const double tokens = end.heads / static_cast<double>(strategy.data) * stages;
-  return estimate + (host + num.named("host per sequence", num.given("sequences", tokens, "of a step of one server") *
-                                                               num.given("each", setup.effects.sequence)));
+  const auto of_sequences = [&](std::string_view part, const Given<Seconds>& each) {
+    return num.named(part, num.given("sequences", tokens, "of a step of one server") * num.given("each", each));
+  };
+  if (setup.effects.sampling > Seconds(0)) estimate = estimate + of_sequences("sampling", setup.effects.sampling);
+  estimate = estimate + (host + of_sequences("host per sequence", setup.effects.sequence));
+  if (!(setup.effects.beside > Seconds(0) && end.decodes)) return estimate;
+  // A host that works ahead is hidden until it takes longer than the step.
+  return max(num.named("device and what waits for it", estimate),
+             of_sequences("host beside the step", setup.effects.beside));
 }
 
 ServingTime finished(const Server<Plain>& server, const ServingProfile& profile, const StepEnd& end,

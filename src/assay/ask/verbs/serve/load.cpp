@@ -53,6 +53,14 @@ std::optional<Dollars> cost_at_rate(const ServeQuery& query, const serving::Serv
 
 }  // namespace
 
+report::Members first_token_parts(const serving::FirstToken& first) {
+  report::Members out;
+  for (const auto& [part, time] : {std::pair{"front_end", first.front_end}, std::pair{"waits", first.waits},
+                                   std::pair{"prompt", first.prompt}, std::pair{"delivery", first.delivery}})
+    if (time > Seconds(0)) out.emplace_back(part, time);
+  return out;
+}
+
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
   return serving::loaded_server(query.question, query.cluster, point, query.prefill_servers);
 }
@@ -120,6 +128,7 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     return out;
   }
   for (auto& member : times_members(times, server.replicas)) out.push_back(std::move(member));
+  out.emplace_back("first_token", first_token_parts(times.first_parts));
   const TokensPerSecond tokens = *query.rate * Tokens(server.lengths.output.mean());
   out.emplace_back("tokens_per_second", tokens);
   std::string cost_text;

@@ -27,7 +27,7 @@ std::vector<Phrase> headline(const Reader& results) {
        "{served.time_per_token} per token", "{served.cost_per_million_output_tokens} per M output tokens"},
       Tone::strong);
   out.insert(out.end(), rates.begin(), rates.end());
-  for (Phrase& phrase : report::phrases(results, {"{prefill.time.estimate} to the first token"}, Tone::strong))
+  for (Phrase& phrase : report::phrases(results, {"{first_token.time} to the first token"}, Tone::strong))
     out.push_back(std::move(phrase));
   return out;
 }
@@ -35,10 +35,10 @@ std::vector<Phrase> headline(const Reader& results) {
 /// "80 % of such predictions lie within 69.8 .. 96.1 ms to the first token, 26.9 .. 33.4 ms per decode step"
 std::string certainty(const Reader& results) {
   std::string text, outside;
-  for (const auto& [path, of] :
-       {std::pair{"prefill.time", "to the first token"}, std::pair{"decode.step_time", "per decode step"}}) {
+  for (const auto& [path, time, of] : {std::tuple{"first_token", "time", "to the first token"},
+                                       std::tuple{"decode.step_time", "estimate", "per decode step"}}) {
     const auto at = [&, from = path](const char* key) { return fmt::format("{}.{}", from, key); };
-    const auto estimate = results.quantity(at("estimate"));
+    const auto estimate = results.quantity(at(time));
     if (!estimate || !results.has(at("interval"))) continue;
     const report::SharedUnit unit = report::shared_unit(*estimate);
     text += text.empty() ? fmt::format("{:.0f} % of such predictions lie within ",
@@ -125,7 +125,7 @@ report::ScreenTable front(const Reader& results) {
                                        {{"per token", "{latency}"},
                                         {"output", "{throughput}"},
                                         {"batch", "{batch}"},
-                                        {"first token", "{ttft}"},
+                                        {"prompt alone", "{ttft}"},
                                         {"per M tokens", "{cost}"},
                                         {"plan", "{strategy}"}},
                                        most_points);
@@ -190,6 +190,22 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
   add_line(screen, "Plan", std::move(plan_line));
   if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results, memory_parts(results)));
   add_decode(screen, results);
+  const std::string first = results.has("load.first_token") ? "load.first_token" : "first_token";
+  std::vector<Phrase> parts;
+  for (const char* part : {"front end", "waits", "prompt", "delivery"}) {
+    std::string key = part;
+    std::replace(key.begin(), key.end(), ' ', '_');
+    for (Phrase& phrase : report::phrases(results, {fmt::format("{} {{{}.{}}}", part, first, key)}))
+      parts.push_back(std::move(phrase));
+  }
+  add_line(screen, "First", std::move(parts));
+  std::vector<Phrase> assumed;
+  for (const report::Value& row : results.rows("numbers"))
+    if (const Reader number(*row.members()); number.text("of") == "deployment")
+      for (Phrase& phrase :
+           report::phrases(number, {assumed.empty() ? "assumed: {number} {value}" : "{number} {value}"}))
+        assumed.push_back(std::move(phrase));
+  add_line(screen, "Host", std::move(assumed));
   add_blocks(screen, results, R"(
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit

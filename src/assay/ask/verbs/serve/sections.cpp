@@ -76,6 +76,38 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
   return out;
 }
 
+serving::FirstToken first_token_of(const ServeQuery& query, const serving::ServingPoint& point) {
+  return serving::first_token<Plain>(Plain{}, query.question.path, static_cast<double>(query.question.prompt),
+                                     serving::steady_server(query.question, point.strategy, point.batch),
+                                     {point.served.step.estimate, point.decode.estimate, point.prefill.estimate});
+}
+
+report::Members first_token_section(const ServeQuery& query, const serving::ServingPoint& point) {
+  const numbers::RequestPath& path = query.question.path;
+  const auto prompt = static_cast<double>(query.question.prompt);
+  const serving::FirstToken first = first_token_of(query, point);
+  report::Members out{{"time", first.time()}};
+  // Steps are as uncertain as those of prompts; a way that nobody measured takes any time up to twice the usual one.
+  const auto way = [&](double share) {
+    numbers::RequestPath one = path;
+    for (Given<Seconds>* part : {&one.front_end, &one.tokenising, &one.delivery})
+      if (!is_measured_here(part->source)) part->value *= share;
+    const double places = serving::steady_server(query.question, point.strategy, point.batch).places;
+    return serving::front_end_time(Plain{}, one, prompt) + serving::delivery_time(Plain{}, one, places);
+  };
+  serving::ServingTime steps = point.prefill;
+  steps.estimate = first.waits + first.prompt;
+  if (report::Members interval = step_interval(query, steps, true, point.prompts); !interval.empty()) {
+    for (auto& [key, value] : interval)
+      if (key == "low" || key == "high") value = Seconds(*report::numeric(value)) + way(key == "high" ? 2.0 : 0.0);
+    out.emplace_back("interval", std::move(interval));
+  }
+  for (auto& part : first_token_parts(first)) out.push_back(std::move(part));
+  out.emplace_back("of_an_idle_server", serving::front_end_time(Plain{}, path, prompt) + point.prefill.estimate +
+                                            serving::delivery_time(Plain{}, path, 1.0));
+  return out;
+}
+
 namespace {
 
 report::Members disaggregated_members(const ServeQuery& query, const search::PrefillPoint& prompts,

@@ -150,7 +150,10 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const auto rates = serving::steady_rates(num, served.replicas * served.load.requests, served.output, step);
   const auto chips = num.given("chips", query.chips(), query.cluster.text);
   const auto per_chip = num.named("output tokens per second per chip", rates.tokens / chips);
-  response.derived = {critical.id, per_chip.id, steps.prefill.id};
+  const auto first = serving::first_token<Traced>(num, query.question.path, static_cast<double>(query.question.prompt),
+                                                  serving::steady_server(query.question, point.strategy, point.batch),
+                                                  {steps.mixed, steps.decode, steps.prefill});
+  response.derived = {critical.id, per_chip.id, steps.prefill.id, num.named("first token", first.time()).id};
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     const auto hourly = num.given("price of a chip", price->value.value, price->value.source);
     response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, rates.tokens).id);
@@ -179,6 +182,8 @@ report::Members strategy_members(const serving::ServingPoint& point) {
 void add_served(const ServeQuery& query, const search::ServingSearch& found, const serving::ServingPoint& point,
                 report::Response& response) {
   report::Members& out = response.results;
+  out.emplace_back("first_token", first_token_section(query, point));
+  out.emplace_back("numbers", origin_rows(query));
   out.emplace_back("served", served_section(query, point));
   out.emplace_back("with_prefill", batching_section(query, found, point));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
@@ -275,9 +280,9 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
   if (response.headline.empty())
     response.headline =
         fmt::format("{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
-                    human(point.prefill.estimate), human(point.served.per_token), human(point.served.tokens_per_second),
-                    cost_text(query, point.served.tokens_per_second), strategy_text(point.strategy),
-                    human_number(point.batch), serving::limiter_of(point.decode));
+                    human(first_token_of(query, point).time()), human(point.served.per_token),
+                    human(point.served.tokens_per_second), cost_text(query, point.served.tokens_per_second),
+                    strategy_text(point.strategy), human_number(point.batch), serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);

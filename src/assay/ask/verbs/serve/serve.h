@@ -140,10 +140,19 @@ Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::Se
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
                                      report::Response& response);
 
+/// The parts of a time to the first token, without those that take no time.
+report::Members first_token_parts(const serving::FirstToken& first);
+
 // Serving software, and how far whole steps are from their estimate.
 
 /// Sets what whole steps cost beyond their kernels, for the requested software or good software, which it returns.
 Result<kernel::EngineSoftware> read_serving_software(const Request& request, const Context& context, ServeQuery& query);
+
+/// Whether a number's source is the request itself, in place of what nobody measured.
+bool is_measured_here(std::string_view source);
+/// Whose the fitted numbers of a point are: of the chip, of the engine's release, of a deployment that nobody measured,
+/// or of the request.
+report::Items origin_rows(const ServeQuery& query);
 
 /// The interval of four in five measured steps of this class, and in which ways the step extrapolates; empty if nothing
 /// is known.
@@ -179,6 +188,9 @@ Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
 /// Notes measured times below the lower bound of the chips.
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 
+/// The time to the first token by the client's clock, of a server whose other places are taken.
+serving::FirstToken first_token_of(const ServeQuery& query, const serving::ServingPoint& point);
+report::Members first_token_section(const ServeQuery& query, const serving::ServingPoint& point);
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// What the server yields that both prefills and decodes, and what it costs.
 report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point);

@@ -84,8 +84,47 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
                                     numbers::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
                                     assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
   if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
+  query.question.path = software.path;
+  numbers::visit_path(query.question.path, [&](std::string_view name, auto& part, std::string_view) {
+    for (const kernel::SoftwareProperty& property : assumed.properties)
+      if (property.option == name) part.source = property.source;
+  });
+  const Given<Seconds>& sorting = query.question.path.sorting;
+  if (request.has("nucleus"))
+    query.question.setup.effects.sampling = {
+        static_cast<double>(query.model().vocabulary) * sorting.value,
+        fmt::format("{} for each entry of the vocabulary: {}", human(sorting.value), sorting.source)};
   query.software = std::move(assumed);
   return software;
+}
+
+bool is_measured_here(std::string_view source) { return source.starts_with("--") || source == "this request"; }
+
+report::Items origin_rows(const ServeQuery& query) {
+  report::Items rows;
+  const auto add = [&](std::string_view number, const auto& given, std::string_view of) {
+    if (!(given.value > decltype(given.value){})) return;
+    rows.emplace_back(report::Members{{"number", number},
+                                      {"value", given.value},
+                                      {"of", is_measured_here(given.source) ? "request" : of},
+                                      {"source", given.source}});
+  };
+  const numbers::ServingEffects& effects = query.question.setup.effects;
+  add("matmuls in a step over matmuls alone", effects.product, "chip");
+  add("attention over caches in a step over alone", effects.decode, "chip");
+  add("waiting for each other at a collective", effects.meet, "chip");
+  add("start of a kernel", effects.start, "engine");
+  add("launch of a kernel", effects.launch, "engine");
+  add("sampling of a sequence", effects.sampling, "engine");
+  add("steps ahead", query.question.path.ahead, "engine");
+  add("per step", effects.step, "deployment");
+  add("per sequence", effects.sequence, "deployment");
+  add("per sequence beside the step", effects.beside, "deployment");
+  add("before a first token", effects.first, "deployment");
+  add("front end", query.question.path.front_end, "deployment");
+  add("tokenising a token", query.question.path.tokenising, "deployment");
+  add("delivery of a sequence", query.question.path.delivery, "deployment");
+  return rows;
 }
 
 report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {

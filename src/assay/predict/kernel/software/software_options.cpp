@@ -34,13 +34,18 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
 constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"attention-kernel", "auto|flash2|cudnn"},
                                              {"graphs", flag_words},
-                                             {"scheduler", "loop|native|python|ahead"},
+                                             {"scheduler", "loop|native|python|ahead|ahead-native"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
                                              {"all-reduce", "one-shot|library"},
                                              {"padded-vocabulary", flag_words},
                                              {"no-windows", flag_words},
                                              {"kv", "bf16|fp8"},
-                                             {"memory-share", ""}};
+                                             {"memory-share", ""},
+                                             {"front-end", ""},
+                                             {"tokenising", ""},
+                                             {"delivery", ""},
+                                             {"vocabulary-sort", ""},
+                                             {"steps-ahead", "0|1"}};
 
 constexpr SoftwareOption plan_rules[] = {
     {"schedules", "none|gpipe|1f1b|interleaved|zb-h1|zb-h2|zb-v|dualpipe"},
@@ -83,6 +88,18 @@ hardware::AttentionKernel kernel_named(std::string_view word) {
   return word == "auto"    ? hardware::AttentionKernel::automatic
          : word == "cudnn" ? hardware::AttentionKernel::cudnn
                            : hardware::AttentionKernel::flash2;
+}
+
+/// A part of a request's path.
+Result<void> set_part(std::string_view value, std::string_view where, Given<Seconds>& part) {
+  ASSAY_TRY(time, parse_as<Seconds>(value, where));
+  if (time < Seconds(0)) return fail(std::string(where), "a time cannot be negative", "e.g. 5ms", Error::Kind::usage);
+  part = {time, std::string(where)};
+  return {};
+}
+Result<void> set_part(std::string_view value, std::string_view where, Given<double>& part) {
+  part = {*parse_number(value), std::string(where)};
+  return {};
 }
 
 }  // namespace
@@ -161,7 +178,11 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
     ASSAY_TRY(memory, parse_memory_share(value, where));
     software.memory = memory;
   }
-  return {};
+  Result<void> set;
+  numbers::visit_path(software.path, [&](std::string_view name, auto& part, std::string_view) {
+    if (option == name) set = set_part(value, where, part);
+  });
+  return set;
 }
 
 Result<MemoryShare> parse_memory_share(std::string_view text, std::string_view where) {

@@ -44,6 +44,7 @@ struct EngineSoftware {
   bool no_windows = false;  ///< attends to all tokens, where layers of the model see a window
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
   MemoryShare memory{};
+  numbers::RequestPath path;
 };
 
 /// An option: a flag that is "yes" or "no", one of some words, or a number (neither).

@@ -186,6 +186,16 @@ TEST(Software, EngineOptionsSetWhatAnEngineDoes) {
   EXPECT_DOUBLE_EQ(software.memory.share, 0.85);
   EXPECT_TRUE(software.memory.of_free);
   EXPECT_FALSE(set_software(software, "memory-share", "2", ""));
+  ASSERT_TRUE(set_software(software, "front-end", "4.9 ms", "--front-end"));
+  EXPECT_EQ(software.path.front_end, 4.9_ms);
+  EXPECT_EQ(software.path.front_end.source, "--front-end");
+  ASSERT_TRUE(set_software(software, "steps-ahead", "1", ""));
+  EXPECT_EQ(software.path.ahead, 1.0);
+  EXPECT_FALSE(set_software(software, "steps-ahead", "2", ""));
+  EXPECT_FALSE(set_software(software, "delivery", "5 GB", ""));
+  const auto negative = set_software(software, "tokenising", "-1 us", "--tokenising");
+  ASSERT_FALSE(negative);
+  EXPECT_EQ(negative.error().what, "a time cannot be negative");
   const auto wrong = set_software(software, "scheduler", "nativ", "--scheduler");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().hint, "did you mean native?");

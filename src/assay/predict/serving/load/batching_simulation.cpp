@@ -49,7 +49,7 @@ class Simulation {
 
   LoadedTimes run() {
     while (ended_ < requests_.size()) {
-      while (next_ < requests_.size() && requests_[next_].ready <= now_) {
+      while (next_ < requests_.size() && requests_[next_].ready <= prepared()) {
         waiting_.push_back(next_++);
         if (next_ == requests_.size()) backlog_ = static_cast<double>(waiting_.size());
       }
@@ -63,15 +63,35 @@ class Simulation {
   }
 
  private:
+  /// Until when requests may have come to join the next step: it is prepared while the last one runs, if any does.
+  double prepared() const {
+    const bool runs = !active_.empty() || !waiting_.empty();
+    return server_.path.ahead > 0.0 && runs ? started_ : now_;
+  }
+  double front_end(const Arrival& a) const {
+    return front_end_time(Plain{}, server_.path, static_cast<double>(a.prompt)).value();
+  }
+  /// When the tokens of the step that has just ended are with their clients.
+  double delivered() const {
+    return now_ + delivery_time(Plain{}, server_.path, static_cast<double>(active_.size())).value();
+  }
+
   void draw(std::size_t all) {
     double time = 0.0;
     for (std::size_t i = 0; i < all; ++i) {
       Arrival a;
-      a.time = a.ready = time += random_.exponential(1.0 / rate_);
+      a.time = time += random_.exponential(1.0 / rate_);
       a.prompt = random_.draw(server_.lengths.prompt);
       a.output = random_.draw(server_.lengths.output);
+      a.ready = a.time + front_end(a);
       requests_.push_back(a);
     }
+    sort_by_ready();
+  }
+
+  void sort_by_ready() {
+    std::stable_sort(requests_.begin(), requests_.end(),
+                     [](const Arrival& x, const Arrival& y) { return x.ready < y.ready; });
   }
 
   /// Requests of all replicas pass the servers of prompts in the order of arrival; one in `replicas` comes here.
@@ -85,17 +105,18 @@ class Simulation {
       a.time = time += random_.exponential(1.0 / rate_ / server_.replicas);
       a.prompt = random_.draw(server_.lengths.prompt);
       a.output = random_.draw(server_.lengths.output);
-      const double start = std::max(free.top(), time);
+      const double start = std::max(free.top(), time + front_end(a));
       free.pop();
       const double work = server_.prefill(static_cast<double>(a.prompt)).value();
-      a.first = start + work;
+      const double end = start + work;
       prefilled_ += work / servers;
-      a.ready = a.first + server_.transfer.value();
-      free.push(a.first);
+      a.first = end + delivery_time(Plain{}, server_.path, 1.0).value();
+      a.ready = end + server_.transfer.value();
+      free.push(end);
       if (random_.share() < 1.0 / server_.replicas) requests_.push_back(a);
     }
     prefilled_ /= time;
-    std::sort(requests_.begin(), requests_.end(), [](const Arrival& x, const Arrival& y) { return x.ready < y.ready; });
+    sort_by_ready();
   }
 
   std::int64_t pages(const Arrival& a) const {
@@ -111,8 +132,8 @@ class Simulation {
 
   void start(std::size_t id) {
     Arrival& a = requests_[id];
-    if (a.first < 0.0) a.first = now_;
     active_.push_back(id);
+    if (a.first < 0.0) a.first = delivered();
     context_ += static_cast<double>(a.prompt + a.made);
     pages_ += pages(a);
   }
@@ -166,6 +187,7 @@ class Simulation {
   }
 
   void pass(double time) {
+    started_ = now_;
     now_ += time;
     decoding_ += time * static_cast<double>(active_.size());
     // Requests that could be in the batch if their prompts were done wait for prompts, not for a place.
@@ -189,7 +211,7 @@ class Simulation {
         active_[kept++] = id;
         continue;
       }
-      a.end = now_;
+      a.end = delivered();
       ++ended_;
       context_ -= static_cast<double>(a.prompt + a.made);
       pages_ -= pages(a);
@@ -262,6 +284,7 @@ class Simulation {
   std::size_t next_ = 0, ended_ = 0;
   std::int64_t pages_ = 0, preempted_ = 0;
   double prefilled_ = 0;  ///< share of the time that the servers of prompts work
+  double started_ = 0;    ///< of the last step
   double now_ = 0, idle_ = 0, prefill_ = 0, decoding_ = 0, queued_ = 0, context_ = 0, backlog_ = 0;
 };
 

@@ -116,6 +116,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   const ServingProfiles profiles = serving_profiles(question, strategy, links);
   const auto data = static_cast<double>(strategy.data);
   LoadedServer server;
+  server.path = question.path;
   server.lengths = question.lengths
                        ? *question.lengths
                        : request_lengths(Lengths::fixed(question.prompt), Lengths::fixed(question.output), 0);

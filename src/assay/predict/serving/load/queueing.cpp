@@ -161,17 +161,32 @@ Spread spread(double mean, F above) {
   return {Seconds(mean), at(0.5), at(0.9), at(0.99)};
 }
 
-/// First tokens: two waits, the rest of a step (with a probability), and the prompt itself.
-Spread first_token(const PromptWork& work, const Wait& place, const Wait& prompts, double busy, double step) {
+/// A server that runs steps for others when a request comes, with some probability.
+struct Running {
+  double busy = 0, step = 0;  ///< the probability; seconds of a step
+  double sequences = 1;       ///< of a step, new ones included
+};
+
+/// First tokens: two waits, the rest of a running step and those that are prepared, the prompt itself, and the way from
+/// and to the client.
+void set_first_token(const LoadedServer& server, const PromptWork& work, const Wait& place, const Wait& prompts,
+                     const Running& running, LoadedTimes& out) {
+  const auto& [busy, step, sequences] = running;
   double own = 0.0;
   for (double s : work.own) own += s / static_cast<double>(work.own.size());
-  const double mean = place.mean + prompts.mean + busy * step / 2.0 + own;
+  const Seconds one(step), admission = busy * admission_time(Plain{}, server.path, one, one);
+  out.first_parts = {front_end_time(Plain{}, server.path, server.lengths.prompt.mean()),
+                     Seconds(place.mean + prompts.mean) + admission, Seconds(own),
+                     delivery_time(Plain{}, server.path, sequences)};
+  const double way = (out.first_parts.front_end + out.first_parts.delivery).value(), ahead = server.path.ahead;
   constexpr int parts = 8;
-  return spread(mean, [&](double t) {
+  out.first_token = spread(out.first_parts.time().value(), [&](double total) {
+    const double t = total - way;
     double sum = 0.0;
     for (double s : work.own) {
       double rest = (1.0 - busy) * tail(place, prompts, t - s);
-      for (int i = 0; i < parts; ++i) rest += busy / parts * tail(place, prompts, t - s - step * (i + 0.5) / parts);
+      for (int i = 0; i < parts; ++i)
+        rest += busy / parts * tail(place, prompts, t - s - step * ((i + 0.5) / parts + ahead));
       sum += rest;
     }
     return sum / static_cast<double>(work.own.size());
@@ -455,13 +470,14 @@ LoadedTimes loaded_times(const LoadedServer& server, Hertz arriving) {
   const bool separate = server.policy == BatchingPolicy::disaggregated;
   if (separate) {
     const Wait prompts = separate_prompt_queue(server, work, rate, out.prefill_share);
-    out.first_token = first_token(work, Wait{}, prompts, 0.0, 0.0);
+    set_first_token(server, work, Wait{}, prompts, {}, out);
   } else {
     const double others = rate * (1.0 - own_place), used = others * work.busy;
     const Wait prompts{used, others * work.busy_squared / (2.0 * (1.0 - used))};
     out.prefill_share = rate * work.taken;
-    out.first_token = first_token(work, place, prompts, 1.0 - sharing.idle,
-                                  server.step(std::max(1.0, sharing.sequences), context).value());
+    const double at_once = std::max(1.0, sharing.sequences);
+    set_first_token(server, work, place, prompts, {1.0 - sharing.idle, server.step(at_once, context).value(), at_once},
+                    out);
   }
   // Little's law: sequences in decoding over the tokens that leave.
   TokenPace pace{sharing.sequences / (rate * steps), 0.0};

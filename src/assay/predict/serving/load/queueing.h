@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "assay/base/units.h"
+#include "assay/predict/serving/first_token.h"
 #include "assay/predict/serving/request_lengths.h"
 
 namespace assay::serving {
@@ -28,8 +29,9 @@ struct LoadedServer {
   double chunk = 0;            ///< most prompt tokens added to a step
   double prefill_servers = 1;  ///< per replica, if separate; shared by all replicas
   double replicas = 1;
-  Seconds transfer;         ///< time to move a cache from a prefill server
-  double cache_tokens = 0;  ///< capacity in whole pages; 0: enough for `most` sequences
+  Seconds transfer;           ///< time to move a cache from a prefill server
+  numbers::RequestPath path;  ///< of the requests
+  double cache_tokens = 0;    ///< capacity in whole pages; 0: enough for `most` sequences
 };
 
 struct Spread {
@@ -44,6 +46,7 @@ struct LoadedTimes {
   double waiting = 0;        ///< requests waiting for a place in the batch, mean
   double prefill_share = 0;  ///< share of the time that prompts take from decoding, or that prefill servers are used
   Spread first_token, per_token;
+  FirstToken first_parts;  ///< means; closed forms only
   Seconds last_token;      ///< from arrival to the end, mean
   double preemptions = 0;  ///< per request; simulation only
   Hertz served;            ///< requests that end; simulation only

@@ -101,6 +101,29 @@ LoadedServer random_server(std::mt19937_64& engine) {
 }
 
 // What docs/serving.md says of the error at a tenth to nineteen twentieths of saturation.
+// The way from and to the client, and a step that is prepared ahead: formula and simulation agree as they do without.
+TEST(Queueing, FirstTokensByTheClientsClockAgreeWithTheSimulation) {
+  for (const BatchingPolicy policy :
+       {BatchingPolicy::interleaved, BatchingPolicy::chunked, BatchingPolicy::disaggregated}) {
+    LoadedServer server = server_of(policy, "");
+    server.prefill_servers = 1;
+    const Hertz rate = 0.4 * loaded_times(server, Hertz(1e-3)).saturation;
+    const LoadedTimes before = loaded_times(server, rate), before_played = simulate_batching(server, rate, {20000, 5});
+    server.path.front_end = 20_ms, server.path.tokenising = 10_us, server.path.delivery = 100_us;
+    server.path.ahead = 1.0;
+    const LoadedTimes formula = loaded_times(server, rate), played = simulate_batching(server, rate, {20000, 5});
+    const std::string what = "policy " + std::to_string(static_cast<int>(policy));
+    EXPECT_EQ(formula.first_parts.time(), formula.first_token.mean) << what;
+    EXPECT_EQ(formula.per_token.mean, before.per_token.mean) << what;
+    EXPECT_GT(formula.first_token.mean, before.first_token.mean + 30_ms) << what;
+    EXPECT_NEAR((formula.first_token.mean - before.first_token.mean).value(),
+                (played.first_token.mean - before_played.first_token.mean).value(), 2e-3)
+        << what;
+    expect_close(formula.first_token.p50, played.first_token.p50, 0.06, what + ": p50 first token");
+    expect_close(formula.last_token, played.last_token, 0.06, what + ": last token");
+  }
+}
+
 TEST(Queueing, FormulasAgreeWithTheSimulationOverARandomSampleOfServersAndLoads) {
   if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   std::mt19937_64 engine(11);
