@@ -205,7 +205,7 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
       for (Phrase& phrase :
            report::phrases(number, {assumed.empty() ? "assumed: {number} {value}" : "{number} {value}"}))
         assumed.push_back(std::move(phrase));
-  add_line(screen, "Host", std::move(assumed));
+  if (results.text("software") != "any") add_line(screen, "Host", std::move(assumed));  // a screen has 25 lines
   add_blocks(screen, results, R"(
 Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
   at most {memory.max_batch} sequences fit
