@@ -170,6 +170,18 @@ export interface TrainResults {
     evaluated: number;
     feasible: number;
   };
+  ways_out?: {
+    change: string;
+    step_time: Quantity;
+    tokens_per_second: Quantity;
+    strategy: string;
+    interval?: Interval;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments: Arguments;
+  }[];
   open_space?: {
     step_time: Quantity;
     gain?: number;
@@ -450,6 +462,21 @@ export interface ServeResults {
     };
   };
   critical_batch?: number;
+  first_token?: {
+    time: Quantity;
+    interval?: Interval;
+    front_end?: Quantity;
+    waits?: Quantity;
+    prompt: Quantity;
+    delivery?: Quantity;
+    of_an_idle_server: Quantity;
+  };
+  numbers?: {
+    number: string;
+    value: Quantity | number;
+    of: string;
+    source: string;
+  }[];
   served?: {
     requests_per_second: number;
     output_tokens_per_second: Quantity;
@@ -545,6 +572,12 @@ export interface ServeResults {
     time_to_last_token?: Quantity;
     tokens_per_second?: Quantity;
     cost_per_million_tokens?: Quantity;
+    first_token?: {
+      front_end?: Quantity;
+      waits?: Quantity;
+      prompt: Quantity;
+      delivery?: Quantity;
+    };
     simulated?: {
       requests: number;
       seed: number;
@@ -586,6 +619,12 @@ export interface ServeResults {
     throughput_per_chip?: Quantity;
     cost?: Quantity;
     tokens_per_dollar?: Quantity;
+    load?: {
+      utilisation: number;
+      time_to_first_token?: Quantity;
+      time_per_token?: Quantity;
+      cost?: Quantity;
+    };
     strategy?: string;
     why?: string;
     most_requests_per_second?: number;
@@ -776,6 +815,20 @@ export interface ServeResults {
     };
     arguments: Arguments;
   }[];
+  without_stages?: {
+    strategy: string;
+    batch: number;
+    tokens_per_second: Quantity;
+    gain: number;
+    time_per_token: Quantity;
+    time_to_first_token: Quantity;
+    interval?: Interval;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments: Arguments;
+  };
   floors?: {
     time_to_first_token: Quantity;
     time_to_first_token_bound: Quantity;
@@ -2600,8 +2653,76 @@ export interface RunResults {
   parameters?: number;
   engine?: "virtual" | "mpi" | "cuda";
   device?: string;
-  memory?: Quantity;
   network?: string;
+  memory?: Quantity | {
+    peak: Quantity;
+    given: Quantity;
+    outputs: Quantity;
+    temporaries: Quantity;
+    capacity?: Quantity;
+    fits?: boolean;
+    line?: number;
+    at: {
+      name: string;
+      array: string;
+      line: number;
+      bytes: Quantity;
+    }[];
+  };
+  received?: Quantity;
+  on?: string;
+  exposed_time?: Quantity;
+  bound?: "compute" | "memory" | "network";
+  shardings?: {
+    role: "input" | "product" | "result";
+    name: string;
+    array: string;
+    line: number;
+    bytes: Quantity;
+  }[];
+  collectives?: {
+    line: number;
+    kind: string;
+    axes: string;
+    value: string;
+    devices: number;
+    calls: number;
+    operand: Quantity;
+    received: Quantity;
+    time?: Quantity;
+  }[];
+  pins?: {
+    line: number;
+    name: string;
+    array: string;
+    constraint: string;
+    gain: Quantity;
+  }[];
+  against?: {
+    file: string;
+    collectives: {
+      kind: string;
+      devices: number;
+      calls: number;
+      their_calls: number;
+      received: Quantity;
+      their_received: Quantity;
+      time?: Quantity;
+      their_time?: Quantity;
+    }[];
+    ours: {
+      received: Quantity;
+      flops: Quantity;
+      peak: Quantity;
+      time?: Quantity;
+    };
+    theirs: {
+      received: Quantity;
+      flops: Quantity;
+      peak: Quantity;
+      time?: Quantity;
+    };
+  };
   text?: {
     name: string;
     bytes: number;
@@ -2922,7 +3043,13 @@ export const options: Record<Verb, Record<string, Option>> = {
     "attention-kernel": {"help":"attention of prompts: auto (default), flash2 or cudnn","kind":"choice","choices":["auto","flash2","cudnn"],"standard":"auto","placeholder":"NAME"},
     "graphs": {"help":"decode steps are replayed from captured graphs (default, except with --fusion eager)","kind":"flag"},
     "all-reduce": {"help":"small all-reduces: one-shot (default; kernels of the engine) or library","kind":"choice","choices":["one-shot","library"],"standard":"one-shot","placeholder":"HOW"},
-    "scheduler": {"help":"what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)","kind":"choice","choices":["loop","native","python","ahead"],"standard":"native","placeholder":"WHO"},
+    "scheduler": {"help":"what the host runs between steps: loop, native (default), python, ahead (python, overlapped with the step) or ahead-native (likewise, with compiled parts)","kind":"choice","choices":["loop","native","python","ahead","ahead-native"],"standard":"native","placeholder":"WHO"},
+    "front-end": {"help":"time of a request before the engine sees it: HTTP, checks, queues between processes (default: as --software says, else none)","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "tokenising": {"help":"time to tokenise each token of a prompt (default: as --software says, else none)","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "delivery": {"help":"time to detokenise and send the token of each sequence of a step (default: as --software says, else none)","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "nucleus": {"help":"requests draw from the likeliest tokens (top-p, top-k), as the settings of many models say; by default they take the likeliest one","kind":"flag"},
+    "vocabulary-sort": {"help":"with --nucleus: chip time of each entry of the vocabulary, for engines that sort it (default: as --software says, else none)","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "steps-ahead": {"help":"steps that are prepared already when a request arrives, which it misses: asynchronous scheduling (default: as --software says, else 0)","kind":"choice","choices":["0","0","1","1"],"placeholder":"N"},
     "cache-kernel": {"help":"attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)","kind":"choice","choices":["matrix","vector","unsplit","unsplit-matrix","copies"],"standard":"matrix","placeholder":"HOW"},
     "padded-vocabulary": {"help":"the engine pads the vocabulary to whole cache lines, which avoids slow kernels","kind":"flag"},
     "no-windows": {"help":"the engine caches and reads all tokens, where layers see only a window","kind":"flag"},
@@ -3138,10 +3265,12 @@ export const options: Record<Verb, Record<string, Option>> = {
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   run: {
-    "file": {"help":"a program, FILE.assay; or train MODEL, or serve MODEL","kind":"file"},
+    "file": {"help":"a program, FILE.assay or StableHLO (- reads standard input); or train MODEL, or serve MODEL","kind":"file"},
     "eval": {"help":"the program itself instead of a file (also -e) (for a program)","kind":"text","placeholder":"TEXT"},
     "show": {"help":"tensors, separated by commas: show what each device holds of them after each step (for a program)","kind":"text","placeholder":"LIST"},
     "animate": {"help":"write an animated svg: what each step changes, one after the other (for a program)","kind":"file","placeholder":"FILE"},
+    "mesh": {"help":"of StableHLO: sizes of the mesh's axes instead of its own (for a program)","kind":"text","placeholder":"X=4,Y=2"},
+    "against": {"help":"of StableHLO: the compiled program, whose collectives, time and memory stand beside the plan's (for a program)","kind":"file","placeholder":"FILE"},
     "backward": {"help":"also compute the gradients of the last result (for a program)","kind":"flag"},
     "overlap": {"help":"with --engine mpi: also run it with blocking collectives, and compare; a picture shows both (for a program or a training run)","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a program or a training run or a serving run)","kind":"cluster","placeholder":"CLUSTER"},

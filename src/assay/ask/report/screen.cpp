@@ -279,7 +279,9 @@ std::pair<ScreenTable, Columns> fitted(const Painter& painter, ScreenTable table
 }
 
 void Painter::draw(const ScreenTable& given) {
-  const auto [of, sized] = fitted(*this, given);
+  const std::pair<ScreenTable, Columns> shaped = fitted(*this, given);
+  const ScreenTable& of = shaped.first;
+  const Columns& sized = shaped.second;
   const auto& widths = sized.widths;
   const auto& right = sized.right;
   const auto row_text = [&](const std::vector<std::string>& row, Tone tone, std::string_view label) {

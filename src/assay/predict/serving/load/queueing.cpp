@@ -171,13 +171,13 @@ struct Running {
 /// and to the client.
 void set_first_token(const LoadedServer& server, const PromptWork& work, const Wait& place, const Wait& prompts,
                      const Running& running, LoadedTimes& out) {
-  const auto& [busy, step, sequences] = running;
+  const double busy = running.busy, step = running.step;
   double own = 0.0;
   for (double s : work.own) own += s / static_cast<double>(work.own.size());
   const Seconds one(step), admission = busy * admission_time(Plain{}, server.path, one, one);
   out.first_parts = {front_end_time(Plain{}, server.path, server.lengths.prompt.mean()),
                      Seconds(place.mean + prompts.mean) + admission, Seconds(own),
-                     delivery_time(Plain{}, server.path, sequences)};
+                     delivery_time(Plain{}, server.path, running.sequences)};
   const double way = (out.first_parts.front_end + out.first_parts.delivery).value(), ahead = server.path.ahead;
   constexpr int parts = 8;
   out.first_token = spread(out.first_parts.time().value(), [&](double total) {
