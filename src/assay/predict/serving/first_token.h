@@ -16,18 +16,24 @@ struct FirstTokenOf {
 };
 using FirstToken = FirstTokenOf<Plain>;
 
+/// A part of the way, which an engine that nobody names does not have.
+template <class N>
+NumberOf<N, Seconds> way(const N& num, std::string_view name, const Given<Seconds>& part) {
+  return part.source.empty() ? num.given(name, part.value, "the software does not say") : num.given(name, part);
+}
+
 template <class N>
 NumberOf<N, Seconds> front_end_time(const N& num, const numbers::RequestPath& path, double prompt) {
-  return num.named("front end", num.given("of a request", path.front_end) +
+  return num.named("front end", way(num, "of a request", path.front_end) +
                                     num.given("tokens of the prompt", prompt, "cached ones as well") *
-                                        num.given("tokenising", path.tokenising));
+                                        way(num, "tokenising", path.tokenising));
 }
 
 /// Sequences of a step are delivered one after the other, a new one last.
 template <class N>
 NumberOf<N, Seconds> delivery_time(const N& num, const numbers::RequestPath& path, double sequences) {
   return num.named("delivery", num.given("sequences", sequences, "of a step of one server") *
-                                   num.given("delivery of each", path.delivery));
+                                   way(num, "delivery of each", path.delivery));
 }
 
 /// A request that arrives at a random time: half of the step that runs then, and the steps that are prepared.

@@ -7,9 +7,19 @@
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/predict/search/training/caches.h"
+#include "assay/predict/search/training/nearest_fit.h"
 
 namespace assay::verbs::train {
 namespace {
+
+/// Chips, with their hosts where states may be there, that have room for the states.
+double least_chips(const TrainQuery& query) {
+  const search::PlanRules& rules = query.choices.rules;
+  const bool moves = search::PlanRules::has(rules.offloads, training::Offload::optimizer) ||
+                     search::PlanRules::has(rules.offloads, training::Offload::both);
+  const Bytes on_chip = query.cluster.chip.hbm().capacity.value;
+  return search::chips_for_states(query.question.setup, moves ? on_chip + query.question.host.capacity : on_chip);
+}
 
 /// Whether some plan of the request fits.
 bool fits(const Request& request, const Context& context) {
@@ -18,6 +28,7 @@ bool fits(const Request& request, const Context& context) {
   auto query = read_train_query(request, context, *cluster);
   if (!query) return false;
   query->bind();
+  if (least_chips(*query) > query->question.chips) return false;
   search::TrainingCaches caches(query->question, query->sequence, query->cluster);
   search::SearchLimits limits{query->cluster.chip.hbm().capacity.value, 1};
   limits.slowest = Seconds(1e30);  // without it, what lacks the least memory is looked for where nothing fits
@@ -57,7 +68,6 @@ class WaysOut {
  private:
   /// Adds a change that fits, with its best plan.
   bool add(const std::string& change, const Request& changed) {
-    if (!fits(changed, context_)) return false;
     const auto found = train_sizes(changed, context_);
     if (!found || found->all.empty() || !found->all[found->chosen].fits()) return false;
     const SizedTraining& size = found->all[found->chosen];
@@ -114,19 +124,17 @@ class WaysOut {
     constexpr std::size_t enough = 4096;
     const hardware::Cluster& cluster = query_.cluster;
     if (cluster.slices > 1) return;
+    const auto fewest = static_cast<std::int64_t>(std::min(least_chips(query_), 1e6));
     const std::string chip = cluster.text.substr(0, cluster.text.find(':'));
     const auto ask = [&](std::int64_t chips) { return request_.with("on", fmt::format("{}:{}", chip, chips)); };
-    std::int64_t lacks = cluster.chips(), reaches = lacks;
-    while (reaches < most_times * cluster.chips()) {
-      const auto next = hardware::cluster_sizes(cluster.chip, 2 * reaches, 4 * reaches, 1);
-      if (next.empty()) return;
-      reaches = next.front();
-      if (fits(ask(reaches), context_)) break;
-      lacks = reaches;
+    std::int64_t lacks = std::max(cluster.chips(), fewest - 1), reaches = 0;
+    for (std::int64_t from = std::max(2 * cluster.chips(), fewest); reaches == 0; from = 2 * lacks) {
+      const auto next = hardware::cluster_sizes(cluster.chip, from, 2 * from, 1);
+      if (next.empty() || next.front() > most_times * cluster.chips()) return;
+      (fits(ask(next.front()), context_) ? reaches : lacks) = next.front();
     }
-    if (lacks == reaches) return;
     std::vector<std::int64_t> between = hardware::cluster_sizes(cluster.chip, lacks + 1, reaches - 1, enough);
-    while (!between.empty()) {  // from both ends: counts that fit need not be next to each other
+    while (!between.empty()) {  // more chips are taken to fit, too
       const std::size_t middle = between.size() / 2;
       if (fits(ask(between[middle]), context_)) {
         reaches = between[middle];

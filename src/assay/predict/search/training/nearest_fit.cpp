@@ -35,12 +35,16 @@ Bytes state_bytes(const training::TrainingSetup& setup) {
 
 }  // namespace
 
+double chips_for_states(const training::TrainingSetup& setup, Bytes capacity) {
+  return std::ceil(state_bytes(setup) / capacity);
+}
+
 NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
                        const hardware::Cluster& cluster, const training::Strategy& strategy, const PlanRules& rules) {
   NearestFit out;
   const Bytes capacity = cluster.chip.hbm().capacity.value;
   out.states = state_bytes(question.setup);
-  out.chips = std::ceil(out.states / capacity);
+  out.chips = chips_for_states(question.setup, capacity);
   Bytes least(HUGE_VAL);
   for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > Bytes(), rules)) {
     const auto cost = training::price_strategy(question, sequence, cluster, changed);

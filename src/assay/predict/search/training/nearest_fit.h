@@ -21,6 +21,9 @@ struct NearestFit {
   double chips{};  ///< number of chips that have room for the states
 };
 
+/// How many chips have room for weights, gradients and optimizer states, each held once.
+double chips_for_states(const training::TrainingSetup& setup, Bytes capacity);
+
 /// Tries full recomputation, ZeRO 3, offloading and a microbatch of one sequence, one at a time, as far as the software
 /// can express them.
 NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
