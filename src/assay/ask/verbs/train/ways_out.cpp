@@ -118,10 +118,10 @@ class WaysOut {
       add(fmt::format("--seq {}", *longest), ask(*longest));
   }
 
-  /// The fewest chips of the kind, up to 64 times as many.
+  /// The fewest chips of the kind that are tried, up to 64 times as many.
   void add_more_chips() {
     constexpr std::int64_t most_times = 64;
-    constexpr std::size_t enough = 4096;
+    constexpr std::size_t most_between = 32;
     const hardware::Cluster& cluster = query_.cluster;
     if (cluster.slices > 1) return;
     const auto fewest = static_cast<std::int64_t>(std::min(least_chips(query_), 1e6));
@@ -133,16 +133,14 @@ class WaysOut {
       if (next.empty() || next.front() > most_times * cluster.chips()) return;
       (fits(ask(next.front()), context_) ? reaches : lacks) = next.front();
     }
-    std::vector<std::int64_t> between = hardware::cluster_sizes(cluster.chip, lacks + 1, reaches - 1, enough);
-    while (!between.empty()) {  // more chips are taken to fit, too
-      const std::size_t middle = between.size() / 2;
-      if (fits(ask(between[middle]), context_)) {
-        reaches = between[middle];
-        between.resize(middle);
-      } else {
-        between.erase(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(middle) + 1);
+    // More chips need not fit where fewer do: those between are tried from below, of very many some.
+    const std::vector<std::int64_t> between =
+        hardware::cluster_sizes(cluster.chip, lacks + 1, reaches - 1, static_cast<std::size_t>(reaches - lacks));
+    for (std::size_t i = 0, step = between.size() / most_between + 1; i < between.size(); i += step)
+      if (fits(ask(between[i]), context_)) {
+        reaches = between[i];
+        break;
       }
-    }
     add(fmt::format("--on {}:{}", chip, reaches), ask(reaches));
   }
 
