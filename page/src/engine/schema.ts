@@ -3269,7 +3269,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "eval": {"help":"the program itself instead of a file (also -e) (for a program)","kind":"text","placeholder":"TEXT"},
     "show": {"help":"tensors, separated by commas: show what each device holds of them after each step (for a program)","kind":"text","placeholder":"LIST"},
     "animate": {"help":"write an animated svg: what each step changes, one after the other (for a program)","kind":"file","placeholder":"FILE"},
-    "mesh": {"help":"of StableHLO: sizes of the mesh's axes instead of its own (for a program)","kind":"text","placeholder":"X=4,Y=2"},
+    "mesh": {"help":"of StableHLO: sizes of the mesh's axes instead of its own (for a program)","kind":"text","placeholder":"X=4,Y=4"},
     "against": {"help":"of StableHLO: the compiled program, whose collectives, time and memory stand beside the plan's (for a program)","kind":"file","placeholder":"FILE"},
     "backward": {"help":"also compute the gradients of the last result (for a program)","kind":"flag"},
     "overlap": {"help":"with --engine mpi: also run it with blocking collectives, and compare; a picture shows both (for a program or a training run)","kind":"flag"},

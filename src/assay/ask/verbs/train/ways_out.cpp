@@ -128,7 +128,8 @@ class WaysOut {
     const std::string chip = cluster.text.substr(0, cluster.text.find(':'));
     const auto ask = [&](std::int64_t chips) { return request_.with("on", fmt::format("{}:{}", chip, chips)); };
     std::int64_t lacks = std::max(cluster.chips(), fewest - 1), reaches = 0;
-    for (std::int64_t from = std::max(2 * cluster.chips(), fewest); reaches == 0; from = 2 * lacks) {
+    for (std::int64_t from = 2 * cluster.chips(); reaches == 0; from *= 2) {
+      if (from < fewest) continue;
       const auto next = hardware::cluster_sizes(cluster.chip, from, 2 * from, 1);
       if (next.empty() || next.front() > most_times * cluster.chips()) return;
       (fits(ask(next.front()), context_) ? reaches : lacks) = next.front();
