@@ -281,9 +281,8 @@ std::pair<ScreenTable, Columns> fitted(const Painter& painter, ScreenTable table
 void Painter::draw(const ScreenTable& given) {
   const std::pair<ScreenTable, Columns> shaped = fitted(*this, given);
   const ScreenTable& of = shaped.first;
-  const Columns& sized = shaped.second;
-  const auto& widths = sized.widths;
-  const auto& right = sized.right;
+  const auto& widths = shaped.second.widths;
+  const auto& right = shaped.second.right;
   const auto row_text = [&](const std::vector<std::string>& row, Tone tone, std::string_view label) {
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;

@@ -47,8 +47,8 @@ struct FillBar {
   std::vector<Phrase> text;  ///< behind the bar
 };
 
-/// Rows of cells. Columns of numbers are aligned right. Where there is no room, columns that say the same in every row
-/// are left out, the widest columns of words are wrapped, and at last columns on the right are left out.
+/// Rows of cells. Columns of numbers are aligned right. Where there is no room, the widest columns of words and long
+/// heads are wrapped; then columns that say the same in every row are left out, and at last columns on the right.
 struct ScreenTable {
   std::string label;
   std::vector<std::string> head;  ///< may be empty

@@ -23,30 +23,30 @@ std::vector<const hardware::Chip*> distinct(const std::vector<const hardware::Ch
 /// To the millionth of a dollar, so that a price reads as it was written.
 double hourly(const hardware::Price& price) { return std::round((price.value.value * 1_h).value() * 1e6) / 1e6; }
 
-/// The provider that lists all of the chips that have a price, of several the one whose oldest of these prices is
-/// newest; empty where there is none.
-std::string common_provider(const std::vector<const hardware::Chip*>& chips) {
-  std::string best, newest;
+/// The date of the oldest of a provider's newest prices for these chips; empty where it does not list all of them.
+std::string oldest_price(std::string_view provider, const std::vector<const hardware::Chip*>& chips) {
+  std::string oldest;
   for (const hardware::Chip* chip : chips) {
-    if (hardware::price_providers(*chip).empty()) continue;
-    for (const std::string& provider : hardware::price_providers(*chip)) {
-      std::string oldest;
-      for (const hardware::Chip* other : chips) {
-        if (hardware::price_providers(*other).empty()) continue;
-        hardware::Chip there = *other;
-        there.own_price.reset();
-        there.price_provider = provider;
-        const hardware::Price* price = hardware::newest_price(there);
-        if (!price || oldest.empty() || price->date < oldest) oldest = price ? price->date : std::string();
-        if (!price) break;
-      }
-      if (oldest > newest) {
-        best = provider;
-        newest = oldest;
-      }
-    }
-    break;  // a provider of all is one of the first chip's
+    hardware::Chip there = *chip;
+    there.price_provider = provider;
+    const hardware::Price* price = hardware::newest_price(there);
+    if (!price) return {};
+    if (oldest.empty() || price->date < oldest) oldest = price->date;
   }
+  return oldest;
+}
+
+/// The provider that lists all of the chips that anybody lists; of several the one whose oldest price is newest; empty
+/// where there is none.
+std::string common_provider(std::vector<const hardware::Chip*> chips) {
+  std::erase_if(chips, [](const hardware::Chip* chip) { return hardware::price_providers(*chip).empty(); });
+  std::string best, newest;
+  if (chips.empty()) return best;
+  for (const std::string& provider : hardware::price_providers(*chips.front()))
+    if (const std::string oldest = oldest_price(provider, chips); oldest > newest) {
+      best = provider;
+      newest = oldest;
+    }
   return best;
 }
 

@@ -1,4 +1,4 @@
-// A program of whole arrays as operations over values: calls inlined, tuples taken apart, loops and branches as
+// A program of whole arrays as operations over values: calls inlined, tuples as single values, loops and branches as
 // regions.
 #pragma once
 #include <cstdint>

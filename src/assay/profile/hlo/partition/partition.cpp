@@ -82,7 +82,7 @@ class PartitionPlanner {
     std::vector<int> values = {};
   };
 
-  // --- what costs nothing to make again
+  // --- what is cheap to recompute
   /// Constants, counts and what is made of them alone, element by element: each device makes the part that it needs.
   void find_cheap() {
     constexpr int deepest = 16;
