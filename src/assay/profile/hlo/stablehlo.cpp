@@ -338,6 +338,9 @@ class StableReader {
     } else {
       ASSAY_TRY(found, values(region, statement.operands, statement.at));
       out.operands = std::move(found);
+      if (statement.operands.find("init:") != std::string_view::npos)  // arrays and their starts in turns
+        std::stable_partition(out.operands.begin(), out.operands.end(),
+                              [i = 0](std::uint32_t) mutable { return i++ % 2 == 0; });
     }
     for (auto& [key, value] : hlo_attributes(out.opcode, statement.attributes))
       out.attributes.emplace_back(key, made(std::move(value)));
@@ -348,7 +351,7 @@ class StableReader {
     if (std::string groups = mesh_groups(statement.attributes, meshes_, module_.mesh); !groups.empty())
       out.attributes.emplace_back("replica_groups", made(std::move(groups)));
     ASSAY_CHECK(add_regions(region, statement, depth, out));
-    ASSAY_CHECK(read_reducer(out));
+    ASSAY_CHECK(read_reducer(region, depth, out));
     if (shapes.empty()) shapes.emplace_back().is_tuple = true;
     if (statement.names.size() > 1 && statement.names.size() != shapes.size())
       return in_.fault_at(statement.at, fmt::format("{} names for {} results", statement.names.size(), shapes.size()),
@@ -381,15 +384,12 @@ class StableReader {
     region.calls.push_back({0, static_cast<std::uint32_t>(region.computation.instructions.size()), key, name});
   }
 
-  /// Regions that run by themselves become computations: branches, and what a manual computation does on each device.
-  /// Of others counts what they apply to two elements.
+  /// Regions become computations: branches, what a manual computation does on each device, and what a reduction, a sort
+  /// or a scatter does with single elements.
   Result<void> add_regions(Region& region, const Statement& statement, int depth, Instruction& out) {
     const std::size_t behind = in_.at();
-    const bool branches = out.opcode == "conditional";
-    if (!branches && out.opcode != "call") {
-      if (!statement.regions.empty()) note_applied(statement.regions.front(), behind, out);
-      return {};
-    }
+    const bool branches = out.opcode == "conditional", runs = branches || out.opcode == "call";
+    if (!runs && !statement.regions.empty()) note_applied(statement.regions.front(), behind, out);
     for (const std::size_t at : statement.regions) {
       Region inner;
       inner.outer = &region;
@@ -407,7 +407,8 @@ class StableReader {
       ASSAY_CHECK(parameters(inner, arguments, {}, at));
       ASSAY_CHECK(block(inner, depth + 1));
       ASSAY_TRY(name, close(inner));
-      add_call(region, branches ? "branch_computations" : "to_apply", name);
+      const bool second = !runs && at != statement.regions.front();  // of select-and-scatter
+      add_call(region, branches ? "branch_computations" : second ? "scatter" : "to_apply", name);
     }
     in_.move_to(behind);
     return {};
@@ -417,27 +418,35 @@ class StableReader {
     out.attributes.emplace_back("applies", made(applied_operation(in_.text().substr(from, to - from))));
   }
 
-  /// The body of a reduction stands on lines of its own: reducer(%a: ..., %b: ...) { ... }
-  Result<void> read_reducer(Instruction& out) {
+  /// The body of a reduction stands on lines of its own, and names what it has of each array, so far and next:
+  /// reducer(%a: ..., %b: ...) (%c: ..., %d: ...) { ... }
+  Result<void> read_reducer(Region& region, int depth, Instruction& out) {
     const std::size_t at = in_.at();
     in_.skip_blanks();
-    if (!in_.sees("reducer(")) {
+    if (!in_.take("reducer")) {
       in_.move_to(at);
       return {};
     }
-    in_.take("reducer");
-    while (!in_.done() && in_.peek() != '{') {
-      if (in_.peek() == '(') {
-        ASSAY_TRY(ignored, in_.bracketed());
-        static_cast<void>(ignored);
-      } else {
-        in_.move_to(in_.at() + 1);
-      }
+    std::vector<std::string_view> arguments, next;
+    while (in_.skip_blanks(), !in_.done() && in_.peek() == '(') {
+      ASSAY_TRY(pair, in_.bracketed());
+      const std::vector<std::string_view> both = top_level_parts(pair);
+      if (both.size() != 2)
+        return in_.fault("a reducer names two elements of each array", "(%a: tensor<f32>, %b: tensor<f32>)");
+      arguments.push_back(both[0]);
+      next.push_back(both[1]);
     }
+    arguments.insert(arguments.end(), next.begin(), next.end());
     const std::size_t open = in_.at();
-    ASSAY_TRY(ignored, in_.bracketed());
-    static_cast<void>(ignored);
+    ASSAY_CHECK(in_.expect("{", "of a reducer"));
+    Region inner;
+    inner.outer = &region;
+    inner.computation.name = made(fmt::format("region.{}", open));
+    ASSAY_CHECK(parameters(inner, arguments, {}, open));
+    ASSAY_CHECK(block(inner, depth + 1));
+    ASSAY_TRY(name, close(inner));
     note_applied(open, in_.at(), out);
+    add_call(region, "to_apply", name);
     return {};
   }
 

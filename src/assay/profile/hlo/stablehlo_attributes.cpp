@@ -64,6 +64,19 @@ std::vector<std::int64_t> numbers(std::string_view text, std::initializer_list<s
   return {};
 }
 
+/// The truth values of [false, true] or array<i1: false, true>: 0x1.
+std::string truths(std::string_view text, std::initializer_list<std::string_view> keys) {
+  std::string out;
+  for (const std::string_view key : keys) {
+    const auto value = value_of(text, key);
+    if (!value) continue;
+    const std::string_view list = value->substr(0, value->find_first_of("]>"));
+    for (std::size_t at = list.find_first_of("tf"); at != std::string_view::npos; at = list.find_first_of("tf", at + 4))
+      out += fmt::format("{}{}", out.empty() ? "" : "x", list[at] == 't' ? 1 : 0);
+  }
+  return out;
+}
+
 std::string in_braces(const std::vector<std::int64_t>& list) { return fmt::format("{{{}}}", fmt::join(list, ",")); }
 
 /// A list of dimensions by any of its keys.
@@ -136,11 +149,14 @@ void add_convolution(std::string_view text, Attributes& out) {
     at = end;
   }
   out.emplace_back("dim_labels", fmt::format("{}_{}->{}", dims[0], dims[1], dims[2]));
-  out.emplace_back("window", window_words(text,
-                                          {{"stride", {"stride", "window_strides"}},
-                                           {"lhs_dilate", {"lhs_dilate", "lhs_dilation"}},
-                                           {"rhs_dilate", {"rhs_dilate", "rhs_dilation"}}},
-                                          {"pad", "padding"}));
+  std::string window = window_words(text,
+                                    {{"stride", {"stride", "window_strides"}},
+                                     {"lhs_dilate", {"lhs_dilate", "lhs_dilation"}},
+                                     {"rhs_dilate", {"rhs_dilate", "rhs_dilation"}}},
+                                    {"pad", "padding"});
+  if (const std::string turned = truths(text, {"reverse", "window_reversal"}); turned.find('1') != std::string::npos)
+    window.insert(window.size() - 1, fmt::format(" reversed={}", turned));
+  out.emplace_back("window", std::move(window));
   for (const std::string_view key : {"feature_group_count", "batch_group_count"})
     if (const auto count = number_after(text, key)) out.emplace_back(key, fmt::format("{}", *count));
 }
@@ -222,6 +238,8 @@ void add_dimensions(std::string_view opcode, std::string_view text, Attributes& 
     if (const auto at = numbers(text, {"index_vector_dim"}); at.size() == 1)
       out.emplace_back("index_vector_dim", fmt::format("{}", at.front()));
   if (opcode == "all-gather") add_list("dimensions", text, {"all_gather_dim"}, out);
+  if (opcode == "all-to-all")
+    for (const std::string_view key : {"split_dimension", "concat_dimension"}) add_list(key, text, {key}, out);
   if (opcode == "reduce-scatter") add_list("dimensions", text, {"scatter_dimension"}, out);
 }
 

@@ -59,6 +59,7 @@ class PartitionPlanner {
       results.push_back(needed(value, wanted));
       out_.results.push_back(divided(value, wanted));
     }
+    out_.steps = std::move(open_.back().steps);
     Computation& entry = open_.back().computation;
     entry.name = "main";
     if (results.size() == 1) {
@@ -80,7 +81,9 @@ class PartitionPlanner {
     Computation computation;
     double times = 1.0;  ///< that it runs
     std::vector<int> values = {};
+    std::vector<PartitionStep> steps = {};
   };
+  PartitionStep& step(PartitionStep step) { return open_.back().steps.emplace_back(std::move(step)); }
 
   // --- what is cheap to recompute
   /// Constants, counts and what is made of them alone, element by element: each device makes the part that it needs.
@@ -180,6 +183,10 @@ class PartitionPlanner {
       move.attributes.emplace_back("value", graph_.operations[at(graph_.values[at(value)].operation)].at->name);
       now = add(std::move(move));
       keep(value, way.after[i], now);
+      this->step({.kind = PartitionStep::Kind::move,
+                  .value = value,
+                  .from = i == 0 ? from.sharding : way.after[i - 1],
+                  .to = way.after[i]});
     }
     return now;
   }
@@ -370,10 +377,10 @@ class PartitionPlanner {
           leave(of);
           break;
         case Kind::loop:
-          loop(of);
+          loop(number);
           break;
         case Kind::branch:
-          branch(of);
+          branch(number);
           break;
         case Kind::plain:
           if (cheap_[at(number)] > 0) break;  // where somebody needs it
@@ -407,12 +414,17 @@ class PartitionPlanner {
     out_.module.parameters[at(of.number)] = parameter.shape;
     out_.inputs[at(of.number)] = divided(value, sharding);
     keep(value, sharding, add(std::move(parameter)));
+    step({.kind = PartitionStep::Kind::parameter, .operation = of.number, .value = value, .to = sharding});
   }
   std::size_t module_parameters() const { return out_.module.parameters.size(); }
 
   /// A result that is its operand, in a sharding.
   void pass(const PartitionOperation& of, std::size_t i, const Split& sharding) {
     keep(of.out[i], sharding, needed(of.in[i], sharding));
+    rename(of.in[i], sharding, of.out[i], sharding);
+  }
+  void rename(int source, const Split& from, int value, const Split& to) {
+    step({.kind = PartitionStep::Kind::rename, .source = source, .value = value, .from = from, .to = to});
   }
 
   /// From the whole array to the part of a device along manual axes: what the result is divided by, and those axes.
@@ -429,6 +441,7 @@ class PartitionPlanner {
     Split inside = outside;
     for (AxisList& list : inside.dims) list = without_axes(list, graph_.values[at(to)].manual);
     keep(to, inside, instruction);
+    rename(from, outside, to, inside);
   }
   void leave(const PartitionOperation& of) {
     const int from = of.in.front(), to = of.out.front();
@@ -441,6 +454,7 @@ class PartitionPlanner {
       for (const int axis : inside.dims[d].axes())
         if (!outside.dims[d].has(axis)) outside.dims[d] = outside.dims[d].pushed(axis);
     keep(to, outside, instruction);
+    rename(from, inside, to, outside);
   }
 
   /// Plans a region in a computation of its own; its results have these shardings.
@@ -472,6 +486,7 @@ class PartitionPlanner {
     for (const int value : open_.back().values)  // what was made here is not there outside
       std::erase_if(forms_[at(value)], [&](const Form& form) { return form.region == region; });
     Computation done = std::move(open_.back().computation);
+    inside_.push_back(std::move(open_.back().steps));
     open_.pop_back();
     out_.module.computations.push_back(std::move(done));
     return static_cast<std::uint32_t>(out_.module.computations.size() - 1);
@@ -481,7 +496,8 @@ class PartitionPlanner {
     return shape.element && shape.element->name == "pred" && shape.dims.empty();
   }
 
-  void loop(const PartitionOperation& of) {
+  void loop(int number) {
+    const PartitionOperation& of = graph_.operations[at(number)];
     std::vector<Split> carried;
     std::vector<std::uint32_t> initial;
     for (std::size_t i = 0; i < of.in.size(); ++i) {
@@ -503,9 +519,19 @@ class PartitionPlanner {
     const std::vector<Shape> shapes = loop.shape.members;
     const std::uint32_t all = add(std::move(loop));
     for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], carried[i], add_member(all, i, shapes[i]));
+    add_inside(PartitionStep::Kind::loop, number, carried);
+  }
+  /// The step of an operation that runs the regions which were planned last.
+  void add_inside(PartitionStep::Kind kind, int number, const std::vector<Split>& carried) {
+    const auto first = inside_.end() - static_cast<std::ptrdiff_t>(graph_.operations[at(number)].regions.size());
+    PartitionStep out{.kind = kind, .operation = number, .carried = carried};
+    out.inside.assign(std::make_move_iterator(first), std::make_move_iterator(inside_.end()));
+    inside_.erase(first, inside_.end());
+    step(std::move(out));
   }
 
-  void branch(const PartitionOperation& of) {
+  void branch(int number) {
+    const PartitionOperation& of = graph_.operations[at(number)];
     Instruction choice;
     choice.opcode = "conditional";
     choice.name = of.at->name;
@@ -521,6 +547,7 @@ class PartitionPlanner {
       choice.callees.push_back(plan_inside(region, {}, results, fmt::format("branch.{}", ++count_)));
       choice.callee_keys.push_back("branch_computations");
     }
+    add_inside(PartitionStep::Kind::branch, number, results);
     if (shapes.size() == 1) {
       choice.shape = shapes.front();
       keep(of.out.front(), results.front(), add(std::move(choice)));
@@ -549,6 +576,7 @@ class PartitionPlanner {
     std::vector<Shape> shapes;
     for (const int value : of.out) shapes.push_back(pricing_.local_shape(graph_.shape(value), made_split));
     note(number, made_split);
+    step({.kind = PartitionStep::Kind::compute, .operation = number, .to = made_split, .division = division});
     out_.cost += open_.back().times * pricing_.flop_cost(number, division);
     if (shapes.size() == 1) {
       copy.shape = shapes.front();
@@ -615,6 +643,7 @@ class PartitionPlanner {
   std::vector<int> cheap_;                ///< of each operation; 0: not
   std::map<AxisSet, std::string_view> groups_;
   std::vector<Open> open_;
+  std::vector<std::vector<PartitionStep>> inside_;  ///< of regions that are planned, until the step that runs them
   std::int64_t count_ = 0;
   std::size_t offset_ = 0;  ///< of the operation at hand, in the text
   PartitionedProgram out_;
@@ -667,6 +696,8 @@ Result<PartitionedProgram> Partitioner::best() {
 Result<PartitionedProgram> Partitioner::with(const PartitionPin& pin) const {
   return workspace_->plan(workspace_->order, &pin);
 }
+
+const PartitionPricing& Partitioner::pricing() const { return workspace_->pricing; }
 
 std::vector<PartitionPin> Partitioner::candidates(const PartitionedProgram& best) const {
   const PartitionGraph& graph = workspace_->graph;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/profile/hlo/partition/hints.h"
+#include "assay/profile/hlo/partition/pricing.h"
 #include "assay/program/plan/planner.h"
 
 namespace assay::hlo {
@@ -19,6 +19,24 @@ struct DividedArray {
   std::size_t offset = 0;  ///< of the instruction that makes it, in the text
 };
 
+/// What all devices do of a plan, in the order in which they do it.
+struct PartitionStep {
+  enum class Kind : std::uint8_t {
+    parameter,  ///< `value` is given, divided as `to` says
+    move,       ///< `value` gets from one sharding to the other
+    compute,    ///< an operation, on the rows of its division
+    rename,     ///< what devices have of `source` is what they have of `value`
+    loop,       ///< inside: its condition and its body, whose values are divided as `carried` says
+    branch      ///< inside: its branches, whose results are
+  };
+  Kind kind = Kind::compute;
+  int operation = -1, source = -1, value = -1;
+  program::Sharding from = {}, to = {};
+  Division division = {};
+  std::vector<program::Sharding> carried = {};
+  std::vector<std::vector<PartitionStep>> inside = {};
+};
+
 struct PartitionedProgram {
   PartitionMesh mesh;
   Module module;                     ///< views the text of the module that it was made of, which must outlive it
@@ -27,6 +45,7 @@ struct PartitionedProgram {
   std::vector<DividedArray> products;    ///< of each product its result, in the order of the program
   std::vector<program::Sharding> homes;  ///< of each value of its graph: where it would lie best
   std::vector<double> moved;             ///< of each value of its graph: the part of the cost that its movements are
+  std::vector<PartitionStep> steps;      ///< of the program; all its values are those of its graph
   double cost = 0;                       ///< of all movements and products, in the unit of the prices
   std::vector<std::string> unknown;  ///< operations that are computed whole, since nothing is known of their dimensions
 };
@@ -45,6 +64,8 @@ class Partitioner {
   Result<PartitionedProgram> with(const PartitionPin& pin) const;
   /// Constraints that could help: other places for what moves in the best plan, the costliest first.
   std::vector<PartitionPin> candidates(const PartitionedProgram& best) const;
+  /// What the steps of plans refer to.
+  const PartitionPricing& pricing() const;
 
  private:
   struct Workspace;

@@ -1,0 +1,440 @@
+// Operations that bring elements together: products, reductions, windows, orders.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "assay/base/text.h"
+#include "assay/profile/hlo/execute/evaluate.h"
+
+namespace assay::hlo {
+namespace {
+
+std::size_t u(std::int64_t number) { return static_cast<std::size_t>(number); }
+
+std::vector<Array> one(Array array) {
+  std::vector<Array> out;
+  out.push_back(std::move(array));
+  return out;
+}
+
+/// The places of all indices over some dimensions of an array.
+Dims places(const Array& array, const Dims& dims) {
+  const Dims strides = strides_of(array.dims);
+  Dims sizes, out;
+  for (const std::int64_t d : dims) sizes.push_back(array.dims.at(u(d)));
+  for (Indices index(sizes); !index.done(); index.next()) {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < dims.size(); ++i) at += index.at[i] * strides[u(dims[i])];
+    out.push_back(at);
+  }
+  return out;
+}
+
+/// Dimensions that are in none of two lists.
+Dims others(std::size_t rank, const Dims& a, const Dims& b) {
+  Dims out;
+  for (std::int64_t d = 0; u(d) < rank; ++d)
+    if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end()) out.push_back(d);
+  return out;
+}
+
+Evaluation dot(const Evaluated& of, const Array& a, const Array& b, Array out) {
+  const Dims contract[2] = {of.numbers("lhs_contracting_dims"), of.numbers("rhs_contracting_dims")},
+             batch[2] = {of.numbers("lhs_batch_dims"), of.numbers("rhs_batch_dims")};
+  const Array* const sides[2] = {&a, &b};
+  Dims batches[2], frees[2], sums[2];
+  for (int i = 0; i < 2; ++i) {
+    for (const Dims* list : {&contract[i], &batch[i]})
+      for (const std::int64_t d : *list)
+        if (d < 0 || u(d) >= sides[i]->dims.size()) return of.fault("a product over a dimension there is not");
+    batches[i] = places(*sides[i], batch[i]);
+    frees[i] = places(*sides[i], others(sides[i]->dims.size(), contract[i], batch[i]));
+    sums[i] = places(*sides[i], contract[i]);
+  }
+  if (sums[0].size() != sums[1].size() || batches[0].size() != batches[1].size())
+    return of.fault("a product of dimensions with other sizes");
+  if (out.data.size() != batches[0].size() * frees[0].size() * frees[1].size())
+    return of.fault("a product of other sizes than its operands");
+  std::size_t next = 0;
+  for (std::size_t n = 0; n < batches[0].size(); ++n)
+    for (const std::int64_t i : frees[0])
+      for (const std::int64_t j : frees[1]) {
+        const double* const x = a.data.data() + batches[0][n] + i;
+        const double* const y = b.data.data() + batches[1][n] + j;
+        double sum = 0.0;
+        for (std::size_t k = 0; k < sums[0].size(); ++k) sum += x[sums[0][k]] * y[sums[1][k]];
+        out.data.at(next++) = held(*out.element, sum);
+      }
+  return one(std::move(out));
+}
+
+/// Rows [m, k] in groups of given sizes, each with a matrix [k, n] of its own; rows of no group are zeros.
+Evaluation ragged_dot(const Evaluated& of, const Arrays& in, Array out) {
+  const Array &rows = *in[0], &matrices = *in[1], &sizes = *in[2];
+  if (rows.dims.size() != 2 || matrices.dims.size() != 3 || of.numbers("rhs_group_dims") != Dims{0} ||
+      rows.dims[1] != matrices.dims[1] || sizes.data.size() != u(matrices.dims[0]) ||
+      of.numbers("lhs_contracting_dims") != Dims{1} || of.numbers("rhs_contracting_dims") != Dims{1})
+    return of.fault("a ragged product of this form is not executed; rows [m, k] and matrices [groups, k, n] are");
+  const std::size_t k = u(rows.dims[1]), n = u(matrices.dims[2]);
+  std::size_t row = 0;
+  for (std::size_t group = 0; group < sizes.data.size(); ++group) {
+    if (std::isnan(sizes.data.at(group))) {
+      out.data.assign(out.data.size(), absent());
+      break;
+    }
+    for (std::size_t left = static_cast<std::size_t>(sizes.data.at(group)); left > 0 && row < u(rows.dims[0]);
+         --left, ++row)
+      for (std::size_t j = 0; j < n; ++j) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < k; ++i)
+          sum += rows.data.at(row * k + i) * matrices.data.at((group * k + i) * n + j);
+        out.data.at(row * n + j) = held(*out.element, sum);
+      }
+  }
+  return one(std::move(out));
+}
+
+/// Words of a window: "size=3x3 stride=2x2 pad=1_1x0_0 lhs_dilate=1x1 rhs_dilate=1x1 reversed=0x1".
+struct Window {
+  Dims size, stride, low, spread, step, reversed;
+
+  static Window of(std::string_view text, std::size_t rank) {
+    Window out;
+    const auto words = [&](std::string_view key, std::int64_t usual, bool pairs) {
+      Dims found(rank, usual);
+      const std::size_t at = text.find(key);
+      if (at == std::string_view::npos) return found;
+      std::string_view rest = text.substr(at + key.size());
+      rest = rest.substr(0, rest.find_first_of(" }"));
+      const std::vector<std::string> parts = split(rest, 'x');
+      for (std::size_t i = 0; i < std::min(rank, parts.size()); ++i)
+        found[i] = static_cast<std::int64_t>(
+            parse_number(pairs ? parts[i].substr(0, parts[i].find('_')) : parts[i]).value_or(0.0));
+      return found;
+    };
+    out.size = words("size=", 1, false);
+    out.stride = words("stride=", 1, false);
+    out.low = words("pad=", 0, true);
+    out.spread = words("lhs_dilate=", 1, false);
+    out.step = words("rhs_dilate=", 1, false);
+    out.reversed = words("reversed=", 0, false);
+    return out;
+  }
+
+  /// The element that a place of the window covers, of a dimension of some size; nothing for padding.
+  std::optional<std::int64_t> covered(std::size_t d, std::int64_t at, std::int64_t within, std::int64_t input) const {
+    const std::int64_t i = at * stride[d] - low[d] + within * step[d];
+    if (i < 0 || i % spread[d] != 0 || i / spread[d] >= input) return std::nullopt;
+    return i / spread[d];
+  }
+};
+
+Evaluation convolution(const Evaluated& of, const Array& in, const Array& kernel, Array out) {
+  const std::string_view text = of.at.attribute("dim_labels");
+  const std::size_t under = text.find('_'), arrow = text.find("->");
+  if (under == std::string_view::npos || arrow == std::string_view::npos) return of.fault("a convolution has labels");
+  const std::string_view labels[3] = {text.substr(0, under), text.substr(under + 1, arrow - under - 1),
+                                      text.substr(arrow + 2)};
+  const Array* const arrays[3] = {&in, &kernel, &out};
+  Dims strides[3];
+  for (int i = 0; i < 3; ++i) {
+    if (labels[i].size() != arrays[i]->dims.size()) return of.fault("labels for each dimension");
+    strides[i] = strides_of(arrays[i]->dims);
+  }
+  const auto dim = [&](int which, char label) { return labels[which].find(label); };
+  const auto size = [&](int which, char label) { return arrays[which]->dims.at(dim(which, label)); };
+  const auto stride = [&](int which, char label) { return strides[which].at(dim(which, label)); };
+  const std::size_t rank = labels[0].size() - 2;
+  const Window window = Window::of(of.at.attribute("window"), rank);
+  const auto count = [&](std::string_view key) {
+    return static_cast<std::int64_t>(parse_number(of.at.attribute(key)).value_or(1.0));
+  };
+  const std::int64_t feature_groups = count("feature_group_count"), batch_groups = count("batch_group_count");
+  if (feature_groups < 1 || batch_groups < 1) return of.fault("a convolution in no groups");
+  const std::int64_t inputs = size(1, 'i'), per_group = size(1, 'o') / (feature_groups * batch_groups),
+                     batches = size(0, 'b') / batch_groups;
+  Dims spatial, taps;
+  for (std::size_t d = 0; d < rank; ++d) {
+    spatial.push_back(size(2, static_cast<char>('0' + d)));
+    taps.push_back(size(1, static_cast<char>('0' + d)));
+  }
+  for (std::int64_t b = 0; b < size(2, 'b'); ++b)
+    for (std::int64_t f = 0; f < size(2, 'f'); ++f) {
+      const std::int64_t group = per_group > 0 ? f / per_group : 0;
+      const std::int64_t first_input = feature_groups > 1 ? group * inputs : 0,
+                         batch = batch_groups > 1 ? group * batches + b : b;
+      for (Indices at(spatial); !at.done(); at.next()) {
+        double sum = 0.0;
+        for (Indices tap(taps); !tap.done(); tap.next()) {
+          std::int64_t from = batch * stride(0, 'b'), with = f * stride(1, 'o');
+          bool inside = true;
+          for (std::size_t d = 0; inside && d < rank; ++d) {
+            const char label = static_cast<char>('0' + d);
+            const auto i = window.covered(d, at.at[d], tap.at[d], size(0, label));
+            inside = i.has_value();
+            from += i.value_or(0) * stride(0, label);
+            with += (window.reversed[d] != 0 ? taps[d] - 1 - tap.at[d] : tap.at[d]) * stride(1, label);
+          }
+          if (!inside) continue;
+          for (std::int64_t i = 0; i < inputs; ++i)
+            sum +=
+                in.data.at(u(from + (first_input + i) * stride(0, 'f'))) * kernel.data.at(u(with + i * stride(1, 'i')));
+        }
+        std::int64_t to = b * stride(2, 'b') + f * stride(2, 'f');
+        for (std::size_t d = 0; d < rank; ++d) to += at.at[d] * stride(2, static_cast<char>('0' + d));
+        out.data.at(u(to)) = held(*out.element, sum);
+      }
+    }
+  return one(std::move(out));
+}
+
+/// Arrays and the values that they begin with: the first and the second half of the operands.
+Evaluation reduce(const Evaluated& of, const Arrays& in, const std::vector<Shape>& shapes) {
+  const std::size_t arrays = in.size() / 2;
+  if (arrays == 0 || in.size() % 2 != 0 || shapes.size() != arrays) return of.fault("a start for each array");
+  const Dims gone = of.numbers("dimensions");
+  ASSAY_TRY(body, Body::of(of));
+  if (body.results() != arrays) return of.fault("a body makes one element for each array");
+  const Dims kept = places(*in[0], others(in[0]->dims.size(), gone, {})), summed = places(*in[0], gone);
+  std::vector<Array> out;
+  for (const Shape& shape : shapes) out.push_back(Array::of(shape));
+  if (kept.size() != out[0].data.size()) return of.fault("a reduction to other sizes");
+  std::vector<double> both(2 * arrays);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (std::size_t k = 0; k < arrays; ++k) both[k] = in[arrays + k]->data.at(0);
+    for (const std::int64_t at : summed) {
+      for (std::size_t k = 0; k < arrays; ++k) both[arrays + k] = in[k]->data.at(u(kept[i] + at));
+      const std::vector<double>& made = body(both);
+      std::copy(made.begin(), made.end(), both.begin());
+    }
+    for (std::size_t k = 0; k < arrays; ++k) out[k].data.at(i) = held(*out[k].element, both[k]);
+  }
+  return out;
+}
+
+Evaluation reduce_window(const Evaluated& of, const Array& in, const Array& start, Array out) {
+  ASSAY_TRY(body, Body::of(of));
+  const Window window = Window::of(of.at.attribute("window"), in.dims.size());
+  const Dims strides = strides_of(in.dims);
+  std::size_t next = 0;
+  for (Indices at(out.dims); !at.done(); at.next()) {
+    double value = start.data.at(0);
+    for (Indices within(window.size); !within.done(); within.next()) {
+      std::int64_t from = 0;
+      bool inside = true;
+      for (std::size_t d = 0; inside && d < in.dims.size(); ++d) {
+        const auto i = window.covered(d, at.at[d], within.at[d], in.dims[d]);
+        inside = i.has_value();
+        from += i.value_or(0) * strides[d];
+      }
+      if (!inside) continue;
+      const std::vector<double>& made = body({value, in.data.at(u(from))});
+      value = made.front();
+    }
+    out.data.at(next++) = held(*out.element, value);
+  }
+  return one(std::move(out));
+}
+
+/// Of each window the element that the first body selects gets what the source has there.
+Evaluation select_and_scatter(const Evaluated& of, const Array& in, const Array& source, const Array& start,
+                              Array out) {
+  ASSAY_TRY(selects, Body::of(of));
+  ASSAY_TRY(adds, Body::of(of, "scatter"));
+  const Window window = Window::of(of.at.attribute("window"), in.dims.size());
+  const Dims strides = strides_of(in.dims);
+  out.data.assign(out.data.size(), start.data.at(0));
+  std::size_t next = 0;
+  for (Indices at(source.dims); !at.done(); at.next(), ++next) {
+    std::optional<std::size_t> best;
+    for (Indices within(window.size); !within.done(); within.next()) {
+      std::int64_t from = 0;
+      bool inside = true;
+      for (std::size_t d = 0; inside && d < in.dims.size(); ++d) {
+        const auto i = window.covered(d, at.at[d], within.at[d], in.dims[d]);
+        inside = i.has_value();
+        from += i.value_or(0) * strides[d];
+      }
+      if (!inside) continue;
+      if (best) {
+        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(u(from))});
+        if (keeps.front() != 0.0) continue;
+      }
+      best = u(from);
+    }
+    if (!best) continue;
+    const std::vector<double>& made = adds({out.data.at(*best), source.data.at(next)});
+    out.data.at(*best) = made.front();
+  }
+  return one(std::move(out));
+}
+
+/// The places of a dimension's elements, for each index of the others.
+struct Lines {
+  Dims starts;
+  std::int64_t stride = 1, size = 1;
+
+  static Lines of(const Array& array, std::int64_t dim) {
+    Lines out;
+    out.starts = places(array, others(array.dims.size(), {dim}, {}));
+    out.stride = strides_of(array.dims).at(u(dim));
+    out.size = array.dims.at(u(dim));
+    return out;
+  }
+};
+
+Evaluation sort(const Evaluated& of, const Arrays& in) {
+  const Dims along = of.numbers("dimensions");
+  if (along.size() != 1 || u(along[0]) >= in[0]->dims.size()) return of.fault("a sort is along one dimension");
+  ASSAY_TRY(body, Body::of(of));
+  std::vector<Array> out;
+  for (const Array* array : in) out.push_back(*array);
+  const Lines lines = Lines::of(*in[0], along[0]);
+  std::vector<double> both(2 * in.size());
+  for (const std::int64_t start : lines.starts) {
+    std::vector<std::int64_t> order(u(lines.size));
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](std::int64_t a, std::int64_t b) {
+      for (std::size_t k = 0; k < in.size(); ++k) {  // of each array both elements, next to each other
+        both[2 * k] = in[k]->data.at(u(start + a * lines.stride));
+        both[2 * k + 1] = in[k]->data.at(u(start + b * lines.stride));
+      }
+      return body(both).front() == 1.0;
+    };
+    // Insertion into halves: an order that contradicts itself (absent elements) does no harm.
+    std::vector<std::int64_t> sorted;
+    for (const std::int64_t i : order) sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), i, before), i);
+    for (std::size_t k = 0; k < in.size(); ++k)
+      for (std::size_t i = 0; i < sorted.size(); ++i)
+        out[k].data.at(u(start + static_cast<std::int64_t>(i) * lines.stride)) =
+            in[k]->data.at(u(start + sorted[i] * lines.stride));
+  }
+  return out;
+}
+
+/// The largest elements of the last dimension and their places, the first of equals first.
+Evaluation top_k(const Evaluated& of, const Array& in, const std::vector<Shape>& shapes) {
+  if (shapes.size() != 2 || in.dims.empty()) return of.fault("the largest elements and their places");
+  std::vector<Array> out{Array::of(shapes[0]), Array::of(shapes[1])};
+  const Lines lines = Lines::of(in, static_cast<std::int64_t>(in.dims.size()) - 1);
+  const std::size_t k = u(shapes[0].dims.back());
+  if (k > u(lines.size)) return of.fault("more elements than there are");
+  std::size_t next = 0;
+  for (const std::int64_t start : lines.starts) {
+    std::vector<std::int64_t> order(u(lines.size));
+    std::iota(order.begin(), order.end(), 0);
+    const auto key = [&](std::int64_t i) {
+      const double value = in.data.at(u(start + i));
+      return std::isnan(value) ? HUGE_VAL : value;
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return key(a) > key(b); });
+    for (std::size_t i = 0; i < k; ++i, ++next) {
+      out[0].data.at(next) = in.data.at(u(start + order[i]));
+      out[1].data.at(next) = static_cast<double>(order[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
+  Body out(operation.module);
+  const Shape& shape = operation.at.shape.is_tuple && !operation.at.shape.members.empty()
+                           ? operation.at.shape.members[0]
+                           : operation.at.shape;
+  out.element_ = shape.element;
+  const std::uint32_t callee = operation.at.callee(key);
+  if (callee == no_computation) {
+    out.simple_ = of_two(operation.at.attribute("applies"), shape.element && !shape.element->is_float);
+    if (!out.simple_) return operation.fault("what it applies to two elements is not known");
+    return out;
+  }
+  const Computation& computation = operation.module.computations[callee];
+  out.values_.resize(computation.instructions.size());
+  for (std::size_t i = 0; i < computation.instructions.size(); ++i) {
+    const Instruction& at = computation.instructions[i];
+    Step& step = out.steps_.emplace_back();
+    step.operands = at.operands;
+    const Evaluated inner{operation.module, at};
+    if (at.opcode == "tuple") continue;
+    if (at.opcode == "parameter") {
+      const Dims number = number_list(at.argument);
+      if (number.size() != 1 || number[0] < 0) return inner.fault("a parameter without a number");
+      step.parameter = u(number[0]);
+    } else if (at.opcode == "constant") {
+      ASSAY_TRY(value, constant_array(at.argument, at.shape, operation.module.where(at)));
+      out.values_[i] = value.data.at(0);
+    } else {
+      Instruction copy;  // what a sharding constraint is, of a single number
+      copy.opcode = "copy";
+      if (!at.operands.empty() && at.shape.element)
+        if (const ElementType* from = computation.instructions[at.operands[0]].shape.element)
+          step.operation = ElementOperation::of(at.calls(CallKind::sharding) ? copy : at, *from, *at.shape.element);
+      if (!step.operation || step.operation->operands() != at.operands.size())
+        return inner.fault(fmt::format("{} of single elements is not executed", at.opcode));
+    }
+  }
+  const Instruction& root = computation.instructions.at(computation.root);
+  out.returned_ = root.opcode == "tuple" ? root.operands : std::vector<std::uint32_t>{computation.root};
+  if (out.returned_.empty()) return operation.fault("its body returns nothing");
+  return out;
+}
+
+const std::vector<double>& Body::operator()(const std::vector<double>& arguments) {
+  if (simple_) {
+    const double made = simple_(arguments.at(0), arguments.at(1));
+    results_.assign(1, element_ ? held(*element_, made) : made);
+    return results_;
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (step.parameter) values_[i] = arguments.at(*step.parameter);
+    if (!step.operation) continue;
+    const std::size_t last = step.operands.size() - 1;
+    values_[i] = (*step.operation)(values_[step.operands[0]], values_[step.operands[std::min<std::size_t>(1, last)]],
+                                   values_[step.operands[last]]);
+  }
+  results_.clear();
+  for (const std::uint32_t value : returned_) results_.push_back(values_[value]);
+  return results_;
+}
+
+tl::unexpected<Error> Evaluated::fault(std::string what) const {
+  return fail(module.where(at), std::move(what), "plan it without --check, which executes every operation");
+}
+
+std::optional<Evaluation> evaluate_sums(const Evaluated& of, const Arrays& in, const std::vector<Shape>& shapes) {
+  const std::string_view opcode = of.at.opcode;
+  if (in.empty() || shapes.empty()) return std::nullopt;
+  if (opcode == "reduce") return reduce(of, in, shapes);
+  if (opcode == "sort") return sort(of, in);
+  if (opcode == "topk" && in.size() == 1) return top_k(of, *in[0], shapes);
+  if (shapes.size() != 1) return std::nullopt;
+  Array out = Array::of(shapes[0]);
+  if (opcode == "dot" && in.size() == 2) return dot(of, *in[0], *in[1], std::move(out));
+  if (opcode == "ragged-dot" && in.size() == 3) return ragged_dot(of, in, std::move(out));
+  if (opcode == "convolution" && in.size() == 2) return convolution(of, *in[0], *in[1], std::move(out));
+  if (opcode == "reduce-window" && in.size() == 2) return reduce_window(of, *in[0], *in[1], std::move(out));
+  if (opcode == "select-and-scatter" && in.size() == 3)
+    return select_and_scatter(of, *in[0], *in[1], *in[2], std::move(out));
+  return std::nullopt;
+}
+
+Result<std::vector<Array>> evaluate(const Evaluated& operation, const Arrays& in, const std::vector<Shape>& out) {
+  for (const Shape& shape : out)
+    if (element_count(shape.dims) > most_elements)
+      return operation.fault(
+          "an array of more than 2^24 elements is too large to be executed: lower it at smaller sizes");
+  try {
+    for (const auto kind : {&evaluate_elements, &evaluate_movement, &evaluate_sums})
+      if (auto made = kind(operation, in, out)) return std::move(*made);
+  } catch (const std::out_of_range&) {  // of an element; texts may state any sizes
+    return operation.fault("the sizes of its operands and of its result do not fit");
+  }
+  return operation.fault(fmt::format("{} is not executed", operation.at.opcode));
+}
+
+}  // namespace assay::hlo
