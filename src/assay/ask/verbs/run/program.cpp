@@ -65,11 +65,11 @@ Result<language::Source> read_source(const Request& request) {
 }
 
 Result<Query> read_query(const Request& request, const Context& context, language::Source source) {
-  for (const std::string_view option : {"mesh", "against"})
+  for (const std::string_view option : {"mesh", "against", "inputs", "expect"})
     if (request.has(option))
       return fail(fmt::format("--{}", option),
-                  "this is for programs in StableHLO; a program of ours names its mesh itself",
-                  "mesh X=4, Y=2 at the start of the program", Error::Kind::usage);
+                  "this is for programs in StableHLO; a program of ours names its mesh, and may say what it expects",
+                  "mesh X=4, Y=2 at the start of the program, expect NAME = ... behind it", Error::Kind::usage);
   Query query;
   query.source = std::move(source);
   ASSAY_SET(query.syntax, language::parse(query.source));

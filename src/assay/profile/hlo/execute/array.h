@@ -11,6 +11,8 @@ namespace assay::hlo {
 
 using Dims = std::vector<std::int64_t>;
 
+constexpr std::size_t as_size(std::int64_t number) { return static_cast<std::size_t>(number); }
+
 /// Whole numbers and truth values are doubles, too, which hold them exactly up to 2^53.
 struct Array {
   const ElementType* element = nullptr;

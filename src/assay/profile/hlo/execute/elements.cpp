@@ -203,7 +203,7 @@ std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Ar
   if (opcode == "constant") {
     auto made = constant_array(operation.at.argument, out[0], operation.module.where(operation.at));
     if (!made) return tl::unexpected<Error>(made.error());
-    return std::vector<Array>{std::move(*made)};
+    return single(std::move(*made));
   }
   Array made = Array::of(out[0]);
   if (opcode == "iota") {
@@ -213,7 +213,7 @@ std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Ar
     std::size_t i = 0;
     for (Indices index(made.dims); !index.done(); index.next())
       made.data[i++] = held(to, static_cast<double>(index.at[static_cast<std::size_t>(along[0])]));
-    return std::vector<Array>{std::move(made)};
+    return single(std::move(made));
   }
   if (in.empty() || !in[0]->element) return std::nullopt;
   const auto element = ElementOperation::of(operation.at, *in[0]->element, to);
@@ -226,7 +226,7 @@ std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Ar
   for (std::size_t i = 0; i < made.data.size(); ++i)
     made.data[i] =
         (*element)(element_at(*in[0], i), element_at(*in[std::min<std::size_t>(1, last)], i), element_at(*in[last], i));
-  return std::vector<Array>{std::move(made)};
+  return single(std::move(made));
 }
 
 }  // namespace assay::hlo

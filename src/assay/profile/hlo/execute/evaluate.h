@@ -23,6 +23,12 @@ struct Evaluated {
 /// of one device.
 Result<std::vector<Array>> evaluate(const Evaluated& operation, const Arrays& in, const std::vector<Shape>& out);
 
+inline std::vector<Array> single(Array array) {
+  std::vector<Array> out;
+  out.push_back(std::move(array));
+  return out;
+}
+
 // By kind of operation; nothing where they do not know it.
 using Evaluation = Result<std::vector<Array>>;
 std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Arrays& in,

@@ -21,7 +21,7 @@ using Held = std::shared_ptr<const Array>;
 using Block = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 /// What all devices have of a value in one sharding.
-struct Form {
+struct HeldForm {
   std::vector<Held> parts;
   bool combined = false;  ///< of partial maxima and their like: each device has the whole one already
 };
@@ -109,17 +109,17 @@ class Execution {
     return out;
   }
 
-  Result<const Form*> form_of(int value, const Split& sharding) const {
+  Result<const HeldForm*> form_of(int value, const Split& sharding) const {
     const auto known = forms_.find({value, sharding});
     if (known == forms_.end())
       throw InternalError(fmt::format("{}: a plan uses a value that it does not have",
                                       graph_.operations[at(graph_.values[at(value)].operation)].at->name));
     return &known->second;
   }
-  void keep(int value, const Split& sharding, Form form) { forms_[{value, sharding}] = std::move(form); }
+  void keep(int value, const Split& sharding, HeldForm form) { forms_[{value, sharding}] = std::move(form); }
 
   /// A whole value, from the parts that devices have of it; sums over `ended` axes come to their end.
-  Held gathered(int value, const Split& sharding, const Form& form, std::size_t device, AxisSet ended) const {
+  Held gathered(int value, const Split& sharding, const HeldForm& form, std::size_t device, AxisSet ended) const {
     const bool sums = ended != 0 && !form.combined;
     const AxisSet over = sharding.split_axes() | (sums ? ended : 0);
     if (over == 0) return form.parts[device];
@@ -167,7 +167,7 @@ class Execution {
 
   void give(const PartitionStep& step) {
     const Array& whole = inputs_[at(step.operation)];
-    Form form;
+    HeldForm form;
     for (std::size_t device = 0; device < devices_; ++device)
       form.parts.push_back(std::make_shared<const Array>(cut(whole, block(whole.dims, step.to, device))));
     keep(step.value, step.to, std::move(form));
@@ -176,7 +176,7 @@ class Execution {
   Result<void> move(const PartitionStep& step) {
     ASSAY_TRY(from, form_of(step.value, step.from));
     const Dims& dims = graph_.shape(step.value).dims;
-    Form form;
+    HeldForm form;
     for (std::size_t device = 0; device < devices_; ++device) {
       const Held whole = gathered(step.value, step.from, *from, device, step.from.unreduced & ~step.to.unreduced);
       form.parts.push_back(std::make_shared<const Array>(cut(*whole, block(dims, step.to, device))));
@@ -189,7 +189,7 @@ class Execution {
   // --- operations
   /// How a device sees one operand: the whole array with only its own elements in it.
   struct Operand {
-    const Form* form;
+    const HeldForm* form;
     Split split;
     std::vector<int> row;  ///< of each dimension; -1: of none
   };
@@ -275,7 +275,7 @@ class Execution {
     std::vector<Shape> shapes;
     for (const int value : of.out) shapes.push_back(graph_.shape(value));
     if (of.at->opcode == "partition-id" || program_collective(*of.at)) return communicate(step, operands);
-    std::vector<Form> made(of.out.size());
+    std::vector<HeldForm> made(of.out.size());
     std::vector<Held> last_in;
     std::vector<Array> last;
     for (std::size_t device = 0; device < devices_; ++device) {
@@ -304,11 +304,11 @@ class Execution {
   }
 
   /// Partial maxima and their like end together, with what belongs to them (the places of an arg-max).
-  Result<void> combine(const PartitionStep& step, std::vector<Form>& made) const {
+  Result<void> combine(const PartitionStep& step, std::vector<HeldForm>& made) const {
     const PartitionOperation& of = graph_.operations[at(step.operation)];
     ASSAY_TRY(body, Body::of({module_, *of.at}));
     if (body.results() != made.size()) throw InternalError("partial results of another number than their body makes");
-    std::vector<Form> out(made.size());
+    std::vector<HeldForm> out(made.size());
     std::vector<double> both(2 * made.size());
     for (std::size_t device = 0; device < devices_; ++device) {
       std::vector<Array> sums;
@@ -318,7 +318,7 @@ class Execution {
           takes = (step.to.unreduced & program::axis_bit(axis)) || coordinate(source, axis) == coordinate(device, axis);
         if (!takes) continue;
         if (sums.empty()) {
-          for (const Form& form : made) sums.push_back(*form.parts[source]);
+          for (const HeldForm& form : made) sums.push_back(*form.parts[source]);
           continue;
         }
         for (std::size_t i = 0; i < sums.front().data.size(); ++i) {
@@ -332,7 +332,7 @@ class Execution {
       }
       for (std::size_t n = 0; n < made.size(); ++n) out[n].parts.push_back(std::make_shared<const Array>(sums[n]));
     }
-    for (Form& form : out) form.combined = true;
+    for (HeldForm& form : out) form.combined = true;
     made = std::move(out);
     return {};
   }
@@ -376,7 +376,7 @@ class Execution {
     const Instruction& instruction = *of.at;
     const std::string_view opcode = instruction.opcode;
     const Evaluated here{module_, instruction};
-    std::vector<Form> out(of.out.size());
+    std::vector<HeldForm> out(of.out.size());
     if (opcode == "partition-id") {
       for (std::size_t device = 0; device < devices_; ++device)
         out[0].parts.push_back(
@@ -469,7 +469,7 @@ class Execution {
     const PartitionRegion &test = graph_.regions[at(of.regions[0])], &body = graph_.regions[at(of.regions[1])];
     constexpr int most_rounds = 100'000;
     const auto carry = [&](const std::vector<int>& from, const std::vector<int>& to) {
-      std::vector<Form> forms;  // of all, before the first one changes
+      std::vector<HeldForm> forms;  // of all, before the first one changes
       for (std::size_t i = 0; i < to.size(); ++i) forms.push_back(forms_.at({from[i], step.carried[i]}));
       for (std::size_t i = 0; i < to.size(); ++i) keep(to[i], step.carried[i], std::move(forms[i]));
     };
@@ -511,7 +511,7 @@ class Execution {
   const PartitionMesh& mesh_;
   const std::vector<Array>& inputs_;
   std::size_t devices_;
-  std::map<FormKey, Form> forms_;
+  std::map<FormKey, HeldForm> forms_;
 };
 
 /// Steps in which all devices compute all of everything.

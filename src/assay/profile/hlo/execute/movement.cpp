@@ -10,8 +10,6 @@
 namespace assay::hlo {
 namespace {
 
-std::size_t u(std::int64_t number) { return static_cast<std::size_t>(number); }
-
 /// The place of an index in an array.
 std::int64_t place(const Dims& index, const Dims& strides) {
   std::int64_t out = 0;
@@ -25,22 +23,16 @@ std::optional<std::int64_t> start_of(double index, std::int64_t size, std::int64
   return std::clamp(static_cast<std::int64_t>(index), std::int64_t{0}, std::max<std::int64_t>(0, size - taken));
 }
 
-std::vector<Array> one(Array array) {
-  std::vector<Array> out;
-  out.push_back(std::move(array));
-  return out;
-}
-
 Evaluation broadcast(const Evaluated& of, const Array& in, Array out) {
   const Dims dims = of.numbers("dimensions"), strides = strides_of(in.dims);
   if (dims.size() != in.dims.size()) return of.fault("a broadcast names a dimension for each of its operand's");
   Dims steps(out.dims.size(), 0);
   for (std::size_t i = 0; i < dims.size(); ++i)
-    if (u(dims[i]) < steps.size() && in.dims[i] != 1) steps[u(dims[i])] = strides[i];
+    if (as_size(dims[i]) < steps.size() && in.dims[i] != 1) steps[as_size(dims[i])] = strides[i];
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next())
-    out.data.at(next++) = in.data.at(u(place(index.at, steps)));
-  return one(std::move(out));
+    out.data.at(next++) = in.data.at(as_size(place(index.at, steps)));
+  return single(std::move(out));
 }
 
 Evaluation transpose(const Evaluated& of, const Array& in, Array out) {
@@ -48,13 +40,13 @@ Evaluation transpose(const Evaluated& of, const Array& in, Array out) {
   if (order.size() != in.dims.size()) return of.fault("a transposition names all dimensions");
   Dims steps;
   for (const std::int64_t d : order) {
-    if (d < 0 || u(d) >= strides.size()) return of.fault("a transposition names a dimension there is not");
-    steps.push_back(strides[u(d)]);
+    if (d < 0 || as_size(d) >= strides.size()) return of.fault("a transposition names a dimension there is not");
+    steps.push_back(strides[as_size(d)]);
   }
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next())
-    out.data.at(next++) = in.data.at(u(place(index.at, steps)));
-  return one(std::move(out));
+    out.data.at(next++) = in.data.at(as_size(place(index.at, steps)));
+  return single(std::move(out));
 }
 
 Evaluation reverse(const Evaluated& of, const Array& in, Array out) {
@@ -62,10 +54,10 @@ Evaluation reverse(const Evaluated& of, const Array& in, Array out) {
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next()) {
     Dims from = index.at;
-    for (const std::int64_t d : dims) from.at(u(d)) = in.dims.at(u(d)) - 1 - from.at(u(d));
-    out.data.at(next++) = in.data.at(u(place(from, strides)));
+    for (const std::int64_t d : dims) from.at(as_size(d)) = in.dims.at(as_size(d)) - 1 - from.at(as_size(d));
+    out.data.at(next++) = in.data.at(as_size(place(from, strides)));
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// [0:8],[0:4:2]
@@ -89,9 +81,9 @@ Evaluation slice(const Evaluated& of, const Array& in, Array out) {
       if (i < 0 || i >= in.dims[d]) return of.fault("a slice reaches beyond its array");
       at += i * strides[d];
     }
-    out.data.at(next++) = in.data.at(u(at));
+    out.data.at(next++) = in.data.at(as_size(at));
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// "0_1_0x2_0_0": before, behind, and between elements.
@@ -115,22 +107,23 @@ Evaluation pad(const Evaluated& of, const Array& in, const Array& value, Array o
       inside = inside && i >= 0 && i < out.dims[d];
       at += i * strides[d];
     }
-    if (inside) out.data.at(u(at)) = in.data.at(next);
+    if (inside) out.data.at(as_size(at)) = in.data.at(next);
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 Evaluation concatenate(const Evaluated& of, const Arrays& in, Array out) {
   const Dims along = of.numbers("dimensions"), strides = strides_of(out.dims);
-  if (along.size() != 1 || u(along[0]) >= out.dims.size()) return of.fault("arrays are joined along one dimension");
+  if (along.size() != 1 || as_size(along[0]) >= out.dims.size())
+    return of.fault("arrays are joined along one dimension");
   std::int64_t before = 0;
   for (const Array* part : in) {
     std::size_t next = 0;
     for (Indices index(part->dims); !index.done(); index.next())
-      out.data.at(u(place(index.at, strides) + before * strides[u(along[0])])) = part->data.at(next++);
-    before += part->dims[u(along[0])];
+      out.data.at(as_size(place(index.at, strides) + before * strides[as_size(along[0])])) = part->data.at(next++);
+    before += part->dims[as_size(along[0])];
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// Where a window of `taken` elements starts, as scalars say; nothing where one of them is absent.
@@ -150,8 +143,8 @@ Evaluation dynamic_slice(const Evaluated& of, const Arrays& in, Array out) {
   const Dims strides = strides_of(in[0]->dims);
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next())
-    out.data.at(next++) = from ? in[0]->data.at(u(place(*from, strides) + place(index.at, strides))) : absent();
-  return one(std::move(out));
+    out.data.at(next++) = from ? in[0]->data.at(as_size(place(*from, strides) + place(index.at, strides))) : absent();
+  return single(std::move(out));
 }
 
 Evaluation dynamic_update(const Evaluated& of, const Arrays& in) {
@@ -160,16 +153,16 @@ Evaluation dynamic_update(const Evaluated& of, const Arrays& in) {
   const auto to = starts(in, 2, in[0]->dims, in[1]->dims);
   if (!to) {
     out.data.assign(out.data.size(), absent());
-    return one(std::move(out));
+    return single(std::move(out));
   }
   const Dims strides = strides_of(out.dims);
   std::size_t next = 0;
   for (Indices index(in[1]->dims); !index.done(); index.next())
-    out.data.at(u(place(*to, strides) + place(index.at, strides))) = in[1]->data.at(next++);
-  return one(std::move(out));
+    out.data.at(as_size(place(*to, strides) + place(index.at, strides))) = in[1]->data.at(next++);
+  return single(std::move(out));
 }
 
-bool has(const Dims& list, std::size_t dim) {
+bool names(const Dims& list, std::size_t dim) {
   return std::find(list.begin(), list.end(), static_cast<std::int64_t>(dim)) != list.end();
 }
 
@@ -185,12 +178,12 @@ struct Starts {
   std::optional<Dims> of(const Dims& row, std::size_t rank) const {
     Dims out(rank, 0), at = row;
     if (vector < indices.dims.size()) at.insert(at.begin() + static_cast<std::ptrdiff_t>(vector), 0);
-    for (std::size_t i = 0; i < batch.size(); ++i) out.at(u(batch[i])) = at.at(u(paired.at(i)));
+    for (std::size_t i = 0; i < batch.size(); ++i) out.at(as_size(batch[i])) = at.at(as_size(paired.at(i)));
     for (std::size_t i = 0; i < to.size(); ++i) {
       if (vector < indices.dims.size()) at[vector] = static_cast<std::int64_t>(i);
-      const double value = indices.data.at(u(place(at, strides)));
+      const double value = indices.data.at(as_size(place(at, strides)));
       if (std::isnan(value)) return std::nullopt;
-      out.at(u(to[i])) = static_cast<std::int64_t>(value);
+      out.at(as_size(to[i])) = static_cast<std::int64_t>(value);
     }
     return out;
   }
@@ -211,17 +204,17 @@ Evaluation gather(const Evaluated& of, const Array& in, const Array& indices, Ar
   if (sizes.size() != in.dims.size()) return of.fault("a slice size for each dimension of the operand");
   Dims kept;  // dimensions of the operand that the result has
   for (std::size_t d = 0; d < in.dims.size(); ++d)
-    if (!has(collapsed, d) && !has(batch, d)) kept.push_back(static_cast<std::int64_t>(d));
+    if (!names(collapsed, d) && !names(batch, d)) kept.push_back(static_cast<std::int64_t>(d));
   const Dims strides = strides_of(in.dims);
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next(), ++next) {
     Dims row, within(in.dims.size(), 0);
     std::size_t k = 0;
     for (std::size_t d = 0; d < out.dims.size(); ++d) {
-      if (!has(offset, d))
+      if (!names(offset, d))
         row.push_back(index.at[d]);
       else if (k < kept.size())
-        within[u(kept[k++])] = index.at[d];
+        within[as_size(kept[k++])] = index.at[d];
     }
     auto start = all.of(row, in.dims.size());
     if (!start) {
@@ -231,9 +224,9 @@ Evaluation gather(const Evaluated& of, const Array& in, const Array& indices, Ar
     std::int64_t at = 0;
     for (std::size_t d = 0; d < in.dims.size(); ++d)
       at += (std::clamp((*start)[d], std::int64_t{0}, in.dims[d] - sizes[d]) + within[d]) * strides[d];
-    out.data.at(next) = in.data.at(u(at));
+    out.data.at(next) = in.data.at(as_size(at));
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 Evaluation scatter(const Evaluated& of, const Arrays& in) {
@@ -249,28 +242,28 @@ Evaluation scatter(const Evaluated& of, const Arrays& in) {
   Array out = *in[0];
   Dims kept;
   for (std::size_t d = 0; d < out.dims.size(); ++d)
-    if (!has(inserted, d) && !has(batch, d)) kept.push_back(static_cast<std::int64_t>(d));
+    if (!names(inserted, d) && !names(batch, d)) kept.push_back(static_cast<std::int64_t>(d));
   const Dims strides = strides_of(out.dims);
   std::size_t next = 0;
   for (Indices index(updates.dims); !index.done(); index.next(), ++next) {
     Dims row, within(out.dims.size(), 0);
     std::size_t k = 0;
     for (std::size_t d = 0; d < updates.dims.size(); ++d) {
-      if (!has(window, d))
+      if (!names(window, d))
         row.push_back(index.at[d]);
       else if (k < kept.size())
-        within[u(kept[k++])] = index.at[d];
+        within[as_size(kept[k++])] = index.at[d];
     }
     const auto start = all.of(row, out.dims.size());
     if (!start) {  // it may land anywhere in its batch
       Dims free = out.dims, from(out.dims.size(), 0);
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        const std::size_t paired = u(all.paired[i]);
-        from.at(u(batch[i])) = row.at(paired - (paired > all.vector ? 1 : 0));
-        free.at(u(batch[i])) = 1;
+        const std::size_t paired = as_size(all.paired[i]);
+        from.at(as_size(batch[i])) = row.at(paired - (paired > all.vector ? 1 : 0));
+        free.at(as_size(batch[i])) = 1;
       }
       for (Indices place_of(free); !place_of.done(); place_of.next())
-        out.data.at(u(place(from, strides) + place(place_of.at, strides))) = absent();
+        out.data.at(as_size(place(from, strides) + place(place_of.at, strides))) = absent();
       continue;
     }
     std::int64_t at = 0;
@@ -281,10 +274,10 @@ Evaluation scatter(const Evaluated& of, const Arrays& in) {
       at += i * strides[d];
     }
     if (!inside) continue;
-    const std::vector<double>& made = body({out.data.at(u(at)), updates.data.at(next)});
-    out.data.at(u(at)) = held(*out.element, made.front());
+    const std::vector<double>& made = body({out.data.at(as_size(at)), updates.data.at(next)});
+    out.data.at(as_size(at)) = held(*out.element, made.front());
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 }  // namespace
@@ -306,7 +299,7 @@ std::optional<Evaluation> evaluate_movement(const Evaluated& of, const Arrays& i
   if (opcode == "reshape") {
     if (in[0]->data.size() != out.data.size()) return of.fault("a reshape keeps the number of elements");
     out.data = in[0]->data;
-    return one(std::move(out));
+    return single(std::move(out));
   }
   return std::nullopt;
 }

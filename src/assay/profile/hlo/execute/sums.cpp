@@ -11,22 +11,14 @@
 namespace assay::hlo {
 namespace {
 
-std::size_t u(std::int64_t number) { return static_cast<std::size_t>(number); }
-
-std::vector<Array> one(Array array) {
-  std::vector<Array> out;
-  out.push_back(std::move(array));
-  return out;
-}
-
 /// The places of all indices over some dimensions of an array.
 Dims places(const Array& array, const Dims& dims) {
   const Dims strides = strides_of(array.dims);
   Dims sizes, out;
-  for (const std::int64_t d : dims) sizes.push_back(array.dims.at(u(d)));
+  for (const std::int64_t d : dims) sizes.push_back(array.dims.at(as_size(d)));
   for (Indices index(sizes); !index.done(); index.next()) {
     std::int64_t at = 0;
-    for (std::size_t i = 0; i < dims.size(); ++i) at += index.at[i] * strides[u(dims[i])];
+    for (std::size_t i = 0; i < dims.size(); ++i) at += index.at[i] * strides[as_size(dims[i])];
     out.push_back(at);
   }
   return out;
@@ -35,7 +27,7 @@ Dims places(const Array& array, const Dims& dims) {
 /// Dimensions that are in none of two lists.
 Dims others(std::size_t rank, const Dims& a, const Dims& b) {
   Dims out;
-  for (std::int64_t d = 0; u(d) < rank; ++d)
+  for (std::int64_t d = 0; as_size(d) < rank; ++d)
     if (std::find(a.begin(), a.end(), d) == a.end() && std::find(b.begin(), b.end(), d) == b.end()) out.push_back(d);
   return out;
 }
@@ -48,7 +40,7 @@ Evaluation dot(const Evaluated& of, const Array& a, const Array& b, Array out) {
   for (int i = 0; i < 2; ++i) {
     for (const Dims* list : {&contract[i], &batch[i]})
       for (const std::int64_t d : *list)
-        if (d < 0 || u(d) >= sides[i]->dims.size()) return of.fault("a product over a dimension there is not");
+        if (d < 0 || as_size(d) >= sides[i]->dims.size()) return of.fault("a product over a dimension there is not");
     batches[i] = places(*sides[i], batch[i]);
     frees[i] = places(*sides[i], others(sides[i]->dims.size(), contract[i], batch[i]));
     sums[i] = places(*sides[i], contract[i]);
@@ -67,24 +59,24 @@ Evaluation dot(const Evaluated& of, const Array& a, const Array& b, Array out) {
         for (std::size_t k = 0; k < sums[0].size(); ++k) sum += x[sums[0][k]] * y[sums[1][k]];
         out.data.at(next++) = held(*out.element, sum);
       }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// Rows [m, k] in groups of given sizes, each with a matrix [k, n] of its own; rows of no group are zeros.
 Evaluation ragged_dot(const Evaluated& of, const Arrays& in, Array out) {
   const Array &rows = *in[0], &matrices = *in[1], &sizes = *in[2];
   if (rows.dims.size() != 2 || matrices.dims.size() != 3 || of.numbers("rhs_group_dims") != Dims{0} ||
-      rows.dims[1] != matrices.dims[1] || sizes.data.size() != u(matrices.dims[0]) ||
+      rows.dims[1] != matrices.dims[1] || sizes.data.size() != as_size(matrices.dims[0]) ||
       of.numbers("lhs_contracting_dims") != Dims{1} || of.numbers("rhs_contracting_dims") != Dims{1})
     return of.fault("a ragged product of this form is not executed; rows [m, k] and matrices [groups, k, n] are");
-  const std::size_t k = u(rows.dims[1]), n = u(matrices.dims[2]);
+  const std::size_t k = as_size(rows.dims[1]), n = as_size(matrices.dims[2]);
   std::size_t row = 0;
   for (std::size_t group = 0; group < sizes.data.size(); ++group) {
     if (std::isnan(sizes.data.at(group))) {
       out.data.assign(out.data.size(), absent());
       break;
     }
-    for (std::size_t left = static_cast<std::size_t>(sizes.data.at(group)); left > 0 && row < u(rows.dims[0]);
+    for (std::size_t left = static_cast<std::size_t>(sizes.data.at(group)); left > 0 && row < as_size(rows.dims[0]);
          --left, ++row)
       for (std::size_t j = 0; j < n; ++j) {
         double sum = 0.0;
@@ -93,7 +85,7 @@ Evaluation ragged_dot(const Evaluated& of, const Arrays& in, Array out) {
         out.data.at(row * n + j) = held(*out.element, sum);
       }
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// Words of a window: "size=3x3 stride=2x2 pad=1_1x0_0 lhs_dilate=1x1 rhs_dilate=1x1 reversed=0x1".
@@ -179,15 +171,15 @@ Evaluation convolution(const Evaluated& of, const Array& in, const Array& kernel
           }
           if (!inside) continue;
           for (std::int64_t i = 0; i < inputs; ++i)
-            sum +=
-                in.data.at(u(from + (first_input + i) * stride(0, 'f'))) * kernel.data.at(u(with + i * stride(1, 'i')));
+            sum += in.data.at(as_size(from + (first_input + i) * stride(0, 'f'))) *
+                   kernel.data.at(as_size(with + i * stride(1, 'i')));
         }
         std::int64_t to = b * stride(2, 'b') + f * stride(2, 'f');
         for (std::size_t d = 0; d < rank; ++d) to += at.at[d] * stride(2, static_cast<char>('0' + d));
-        out.data.at(u(to)) = held(*out.element, sum);
+        out.data.at(as_size(to)) = held(*out.element, sum);
       }
     }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// Arrays and the values that they begin with: the first and the second half of the operands.
@@ -205,7 +197,7 @@ Evaluation reduce(const Evaluated& of, const Arrays& in, const std::vector<Shape
   for (std::size_t i = 0; i < kept.size(); ++i) {
     for (std::size_t k = 0; k < arrays; ++k) both[k] = in[arrays + k]->data.at(0);
     for (const std::int64_t at : summed) {
-      for (std::size_t k = 0; k < arrays; ++k) both[arrays + k] = in[k]->data.at(u(kept[i] + at));
+      for (std::size_t k = 0; k < arrays; ++k) both[arrays + k] = in[k]->data.at(as_size(kept[i] + at));
       const std::vector<double>& made = body(both);
       std::copy(made.begin(), made.end(), both.begin());
     }
@@ -230,12 +222,12 @@ Evaluation reduce_window(const Evaluated& of, const Array& in, const Array& star
         from += i.value_or(0) * strides[d];
       }
       if (!inside) continue;
-      const std::vector<double>& made = body({value, in.data.at(u(from))});
+      const std::vector<double>& made = body({value, in.data.at(as_size(from))});
       value = made.front();
     }
     out.data.at(next++) = held(*out.element, value);
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// Of each window the element that the first body selects gets what the source has there.
@@ -259,16 +251,16 @@ Evaluation select_and_scatter(const Evaluated& of, const Array& in, const Array&
       }
       if (!inside) continue;
       if (best) {
-        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(u(from))});
+        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(as_size(from))});
         if (keeps.front() != 0.0) continue;
       }
-      best = u(from);
+      best = as_size(from);
     }
     if (!best) continue;
     const std::vector<double>& made = adds({out.data.at(*best), source.data.at(next)});
     out.data.at(*best) = made.front();
   }
-  return one(std::move(out));
+  return single(std::move(out));
 }
 
 /// The places of a dimension's elements, for each index of the others.
@@ -279,27 +271,27 @@ struct Lines {
   static Lines of(const Array& array, std::int64_t dim) {
     Lines out;
     out.starts = places(array, others(array.dims.size(), {dim}, {}));
-    out.stride = strides_of(array.dims).at(u(dim));
-    out.size = array.dims.at(u(dim));
+    out.stride = strides_of(array.dims).at(as_size(dim));
+    out.size = array.dims.at(as_size(dim));
     return out;
   }
 };
 
 Evaluation sort(const Evaluated& of, const Arrays& in) {
   const Dims along = of.numbers("dimensions");
-  if (along.size() != 1 || u(along[0]) >= in[0]->dims.size()) return of.fault("a sort is along one dimension");
+  if (along.size() != 1 || as_size(along[0]) >= in[0]->dims.size()) return of.fault("a sort is along one dimension");
   ASSAY_TRY(body, Body::of(of));
   std::vector<Array> out;
   for (const Array* array : in) out.push_back(*array);
   const Lines lines = Lines::of(*in[0], along[0]);
   std::vector<double> both(2 * in.size());
   for (const std::int64_t start : lines.starts) {
-    std::vector<std::int64_t> order(u(lines.size));
+    std::vector<std::int64_t> order(as_size(lines.size));
     std::iota(order.begin(), order.end(), 0);
     const auto before = [&](std::int64_t a, std::int64_t b) {
       for (std::size_t k = 0; k < in.size(); ++k) {  // of each array both elements, next to each other
-        both[2 * k] = in[k]->data.at(u(start + a * lines.stride));
-        both[2 * k + 1] = in[k]->data.at(u(start + b * lines.stride));
+        both[2 * k] = in[k]->data.at(as_size(start + a * lines.stride));
+        both[2 * k + 1] = in[k]->data.at(as_size(start + b * lines.stride));
       }
       return body(both).front() == 1.0;
     };
@@ -308,8 +300,8 @@ Evaluation sort(const Evaluated& of, const Arrays& in) {
     for (const std::int64_t i : order) sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), i, before), i);
     for (std::size_t k = 0; k < in.size(); ++k)
       for (std::size_t i = 0; i < sorted.size(); ++i)
-        out[k].data.at(u(start + static_cast<std::int64_t>(i) * lines.stride)) =
-            in[k]->data.at(u(start + sorted[i] * lines.stride));
+        out[k].data.at(as_size(start + static_cast<std::int64_t>(i) * lines.stride)) =
+            in[k]->data.at(as_size(start + sorted[i] * lines.stride));
   }
   return out;
 }
@@ -319,19 +311,19 @@ Evaluation top_k(const Evaluated& of, const Array& in, const std::vector<Shape>&
   if (shapes.size() != 2 || in.dims.empty()) return of.fault("the largest elements and their places");
   std::vector<Array> out{Array::of(shapes[0]), Array::of(shapes[1])};
   const Lines lines = Lines::of(in, static_cast<std::int64_t>(in.dims.size()) - 1);
-  const std::size_t k = u(shapes[0].dims.back());
-  if (k > u(lines.size)) return of.fault("more elements than there are");
+  const std::size_t k = as_size(shapes[0].dims.back());
+  if (k > as_size(lines.size)) return of.fault("more elements than there are");
   std::size_t next = 0;
   for (const std::int64_t start : lines.starts) {
-    std::vector<std::int64_t> order(u(lines.size));
+    std::vector<std::int64_t> order(as_size(lines.size));
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](std::int64_t i) {
-      const double value = in.data.at(u(start + i));
+      const double value = in.data.at(as_size(start + i));
       return std::isnan(value) ? HUGE_VAL : value;
     };
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return key(a) > key(b); });
     for (std::size_t i = 0; i < k; ++i, ++next) {
-      out[0].data.at(next) = in.data.at(u(start + order[i]));
+      out[0].data.at(next) = in.data.at(as_size(start + order[i]));
       out[1].data.at(next) = static_cast<double>(order[i]);
     }
   }
@@ -363,7 +355,7 @@ Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
     if (at.opcode == "parameter") {
       const Dims number = number_list(at.argument);
       if (number.size() != 1 || number[0] < 0) return inner.fault("a parameter without a number");
-      step.parameter = u(number[0]);
+      step.parameter = as_size(number[0]);
     } else if (at.opcode == "constant") {
       ASSAY_TRY(value, constant_array(at.argument, at.shape, operation.module.where(at)));
       out.values_[i] = value.data.at(0);
