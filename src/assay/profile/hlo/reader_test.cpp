@@ -267,7 +267,7 @@ TEST(StableHloReader, SeveralResultsWithNamesOrNumbers) {
   EXPECT_EQ(shape_text(all[4].shape, false), "s32[8,2]");
   EXPECT_EQ(all[5].opcode, "optimization-barrier");
   EXPECT_EQ(shape_text(all[7].shape, false), "f32[4,4]");
-  EXPECT_EQ(all[8].operands, (std::vector<std::uint32_t>{6, 1, 4, 1}));
+  EXPECT_EQ(all[8].operands, (std::vector<std::uint32_t>{6, 4, 1, 1}));
   EXPECT_EQ(all[8].attribute("applies"), "");
 }
 

@@ -385,11 +385,11 @@ class StableReader {
   }
 
   /// Regions become computations: branches, what a manual computation does on each device, and what a reduction, a sort
-  /// or a scatter does with single elements.
+  /// or a scatter does with single elements, unless that is one operation on two of them.
   Result<void> add_regions(Region& region, const Statement& statement, int depth, Instruction& out) {
     const std::size_t behind = in_.at();
     const bool branches = out.opcode == "conditional", runs = branches || out.opcode == "call";
-    if (!runs && !statement.regions.empty()) note_applied(statement.regions.front(), behind, out);
+    if (!runs && !statement.regions.empty() && note_applied(statement.regions.front(), behind, out)) return {};
     for (const std::size_t at : statement.regions) {
       Region inner;
       inner.outer = &region;
@@ -414,8 +414,11 @@ class StableReader {
     return {};
   }
 
-  void note_applied(std::size_t from, std::size_t to, Instruction& out) {
-    out.attributes.emplace_back("applies", made(applied_operation(in_.text().substr(from, to - from))));
+  /// Whether a region is one operation on two elements, which its name says all about.
+  bool note_applied(std::size_t from, std::size_t to, Instruction& out) {
+    const std::string_view applied = made(applied_operation(in_.text().substr(from, to - from)));
+    out.attributes.emplace_back("applies", applied);
+    return !applied.empty() && applied != "compare" && out.opcode != "select-and-scatter";
   }
 
   /// The body of a reduction stands on lines of its own, and names what it has of each array, so far and next:
@@ -444,8 +447,8 @@ class StableReader {
     inner.computation.name = made(fmt::format("region.{}", open));
     ASSAY_CHECK(parameters(inner, arguments, {}, open));
     ASSAY_CHECK(block(inner, depth + 1));
+    if (note_applied(open, in_.at(), out)) return {};
     ASSAY_TRY(name, close(inner));
-    note_applied(open, in_.at(), out);
     add_call(region, "to_apply", name);
     return {};
   }

@@ -65,11 +65,14 @@ Result<language::Source> read_source(const Request& request) {
 }
 
 Result<Query> read_query(const Request& request, const Context& context, language::Source source) {
-  for (const std::string_view option : {"mesh", "against", "inputs", "expect"})
+  for (const auto& [option, instead, remedy] :
+       {std::tuple("mesh", "names its mesh itself", "mesh X=4, Y=2 at the start of the program"),
+        std::tuple("against", "names its mesh itself", "mesh X=4, Y=2 at the start of the program"),
+        std::tuple("inputs", "makes its numbers itself", "leave it out"),
+        std::tuple("expect", "says what it expects", "expect NAME = ... behind it")})
     if (request.has(option))
-      return fail(fmt::format("--{}", option),
-                  "this is for programs in StableHLO; a program of ours names its mesh, and may say what it expects",
-                  "mesh X=4, Y=2 at the start of the program, expect NAME = ... behind it", Error::Kind::usage);
+      return fail(fmt::format("--{}", option), fmt::format("this is for programs in StableHLO; a program of ours {}", instead),
+                  remedy, Error::Kind::usage);
   Query query;
   query.source = std::move(source);
   ASSAY_SET(query.syntax, language::parse(query.source));

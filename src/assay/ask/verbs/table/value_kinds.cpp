@@ -31,7 +31,7 @@ constexpr Placeholders placeholders[] = {
     {{ValueKind::cluster}, "CLUSTER"},
     {{ValueKind::model}, "MODEL"},
     {{ValueKind::software}, "NAME[@VERSION]"},
-    {{ValueKind::file}, "FILE FILE.json FILE|COMMAND"},
+    {{ValueKind::file}, "FILE FILE.json FILE.npz:NAME FILE|COMMAND"},
     {{ValueKind::records}, "FILE|JSON"},
     {{ValueKind::directory}, "DIR"},
     {{ValueKind::catalogue}, "DIR|JSON"},

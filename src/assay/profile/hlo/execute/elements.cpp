@@ -143,8 +143,6 @@ OfTwo comparison(std::string_view direction) {
 /// The number of one element of an operand: scalars go with all.
 double element_at(const Array& array, std::size_t i) { return array.data[array.data.size() == 1 ? 0 : i]; }
 
-}  // namespace
-
 OfTwo of_two(std::string_view opcode, bool whole_numbers) {
   const auto larger = [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b); };
   const auto smaller = [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b); };
@@ -167,6 +165,8 @@ OfTwo of_two(std::string_view opcode, bool whole_numbers) {
     return [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : a != 0.0 || b != 0.0 ? 1.0 : 0.0; };
   return nullptr;
 }
+
+}  // namespace
 
 std::optional<ElementOperation> ElementOperation::of(const Instruction& at, const ElementType& from,
                                                      const ElementType& to) {

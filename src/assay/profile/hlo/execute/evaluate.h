@@ -37,10 +37,8 @@ std::optional<Evaluation> evaluate_movement(const Evaluated& operation, const Ar
                                             const std::vector<Shape>& out);
 std::optional<Evaluation> evaluate_sums(const Evaluated& operation, const Arrays& in, const std::vector<Shape>& out);
 
-/// Of an operation on elements what it makes of two numbers; null for others.
 using OfOne = double (*)(double);
 using OfTwo = double (*)(double, double);
-OfTwo of_two(std::string_view opcode, bool whole_numbers);
 
 /// What an operation makes of one element of each operand.
 class ElementOperation {
@@ -67,7 +65,7 @@ class Body {
   static Result<Body> of(const Evaluated& operation, std::string_view key = "to_apply");
   /// The arguments in the order of its parameters; the results stay valid until the next call.
   const std::vector<double>& operator()(const std::vector<double>& arguments);
-  std::size_t results() const { return simple_ ? 1 : returned_.size(); }
+  std::size_t results() const { return applied_ ? 1 : returned_.size(); }
 
  private:
   /// One instruction: a parameter, a constant or an operation on elements.
@@ -78,8 +76,7 @@ class Body {
   };
   explicit Body(const Module& module) : module_(&module) {}
   const Module* module_;
-  const ElementType* element_ = nullptr;
-  OfTwo simple_ = nullptr;  ///< one operation on two numbers, without a body of its own
+  std::optional<ElementOperation> applied_;  ///< one operation on two numbers, without a body of its own
   std::vector<Step> steps_;
   std::vector<double> values_, results_;
   std::vector<std::uint32_t> returned_;

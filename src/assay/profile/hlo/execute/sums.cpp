@@ -337,11 +337,13 @@ Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
   const Shape& shape = operation.at.shape.is_tuple && !operation.at.shape.members.empty()
                            ? operation.at.shape.members[0]
                            : operation.at.shape;
-  out.element_ = shape.element;
   const std::uint32_t callee = operation.at.callee(key);
-  if (callee == no_computation) {
-    out.simple_ = of_two(operation.at.attribute("applies"), shape.element && !shape.element->is_float);
-    if (!out.simple_) return operation.fault("what it applies to two elements is not known");
+  if (callee == no_computation) {  // one operation on two elements
+    Instruction applied;
+    applied.opcode = key == "to_apply" ? operation.at.attribute("applies") : std::string_view();
+    if (shape.element) out.applied_ = ElementOperation::of(applied, *shape.element, *shape.element);
+    if (!out.applied_ || out.applied_->operands() != 2)
+      return operation.fault("what it applies to two elements is not known");
     return out;
   }
   const Computation& computation = operation.module.computations[callee];
@@ -376,9 +378,8 @@ Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
 }
 
 const std::vector<double>& Body::operator()(const std::vector<double>& arguments) {
-  if (simple_) {
-    const double made = simple_(arguments.at(0), arguments.at(1));
-    results_.assign(1, element_ ? held(*element_, made) : made);
+  if (applied_) {
+    results_.assign(1, (*applied_)(arguments.at(0), arguments.at(1), 0.0));
     return results_;
   }
   for (std::size_t i = 0; i < steps_.size(); ++i) {
