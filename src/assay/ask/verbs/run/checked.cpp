@@ -56,12 +56,34 @@ Result<void> check_shapes(std::string_view option, std::vector<hlo::Array>& arra
   return {};
 }
 
+/// An error for programs that would take minutes.
+Result<void> check_size(const hlo::Module& source, Flops products) {
+  constexpr const char* remedy = "lower the program at smaller sizes; without --check it is planned at these";
+  constexpr Flops most(2e10);
+  for (const hlo::Computation& computation : source.computations)
+    for (const hlo::Instruction& at : computation.instructions)
+      if (const double elements = at.shape.elements(); elements > static_cast<double>(hlo::most_elements))
+        return fail(source.where(at),
+                    fmt::format("an array of {} elements is too large to be executed, at most {}", elements,
+                                hlo::most_elements),
+                    remedy);
+  if (products > most)
+    return fail(source.file,
+                fmt::format("products of {} are too many to be executed, at most {}", report::short_quantity(products),
+                            report::short_quantity(most)),
+                remedy);
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_plan(const Request& request, const hlo::Module& source, const hlo::PartitionPricing& pricing,
-                        const hlo::PartitionedProgram& plan, report::Response& response) {
+                        const PlannedProgram& program, report::Response& response) {
+  const hlo::PartitionedProgram& plan = program.plan;
   const auto given = request.value("inputs"), expects = request.value("expect");
   if (!request.has("check") && !given && !expects) return {};
+  ASSAY_CHECK(check_size(source,
+                         program.query.kernels.totals.matrix * static_cast<double>(plan.mesh.mesh.devices())));
   std::vector<hlo::Array> inputs = hlo::drawn_inputs(source, 1);
   if (given) {
     std::vector<hlo::Shape> shapes(inputs.size());

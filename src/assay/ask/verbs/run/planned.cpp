@@ -169,7 +169,7 @@ Result<report::Response> planned_answer(const Request& request, const Context& c
   add_planned(planned, response);
   response.table_key = "collectives";
   note_plan(planned, response);
-  ASSAY_CHECK(check_plan(request, source, partitioner.pricing(), planned.plan, response));
+  ASSAY_CHECK(check_plan(request, source, partitioner.pricing(), planned, response));
   return response;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "assay/ask/verbs/run/run.h"
-#include "assay/profile/hlo/partition/partition.h"
+#include "assay/ask/verbs/run/planned_view.h"
 
 namespace assay::verbs::run {
 
@@ -13,6 +13,6 @@ Result<report::Response> planned_answer(const Request& request, const Context& c
 
 /// With --check, --inputs or --expect: executes the plan, and adds how far its results are from those without a plan.
 Result<void> check_plan(const Request& request, const hlo::Module& source, const hlo::PartitionPricing& pricing,
-                        const hlo::PartitionedProgram& plan, report::Response& response);
+                        const PlannedProgram& program, report::Response& response);
 
 }  // namespace assay::verbs::run
