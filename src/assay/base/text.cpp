@@ -124,6 +124,16 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower(c);
+  return out;
+}
+
+bool contains_any(std::string_view text, std::span<const std::string> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return contains(text, part); });
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {

@@ -13,6 +13,9 @@
 namespace assay {
 
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains_any(std::string_view text, std::span<const std::string> parts);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

@@ -15,7 +15,7 @@ Result<double> parse_varied_count(std::string_view text, std::string_view where)
 }
 
 Result<std::optional<Variation>> read_variation(const Request& request, std::span<const VariedNumber> axes) {
-  constexpr std::size_t most = 256;
+  constexpr std::size_t most = 4096;
   const auto text = request.value("vary");
   if (!text) return std::optional<Variation>();
   const std::size_t equals = text->find('=');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/predict/roofline/operation.h"
 
@@ -110,8 +111,7 @@ struct OperationParser {
       return error(at, fmt::format("[ is missing after {}", in_quotes(dtype)),
                    "write dtype[sizes], e.g. bf16[240,8192]");
     if (scalar_allowed && accept("]")) return tensor;
-    ASSAY_TRY(all, sizes());
-    tensor.sizes = all;
+    ASSAY_SET(tensor.sizes, sizes());
     if (!accept("]")) return error(at, "] is missing", "sizes are separated by commas: bf16[240,8192]");
     return tensor;
   }
@@ -135,11 +135,9 @@ struct OperationParser {
     at = inside;
     OperationTensor operand{dtype, {}, nullptr};
     if (tensor_given) {
-      ASSAY_TRY(parsed, tensor());
-      operand = parsed;
+      ASSAY_SET(operand, tensor());
     } else {
-      ASSAY_TRY(parsed, sizes());
-      operand.sizes = parsed;
+      ASSAY_SET(operand.sizes, sizes());
     }
     if (!accept(")")) return error(at, ") is missing", "write one tensor: add(fp32[1Mi]) or add(1Mi)");
     operation.operands_.assign(static_cast<std::size_t>(operation.function_->operands), operand);
@@ -248,8 +246,7 @@ struct OperationParser {
     if (operation.accumulates_ || accept("->")) {
       skip();
       out_at = at;
-      ASSAY_TRY(parsed, tensor(true));
-      out = parsed;
+      ASSAY_SET(out, tensor(true));
     }
     const auto distinct_letters = [](const OperationTensor& t) {
       std::set<std::string_view> letters;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <string_view>
 
 #include "assay/base/index.h"
 #include "assay/base/text.h"

@@ -195,12 +195,11 @@ class StepDeriver {
           origins_.add(fmt::format("{}weights {}{}", trained ? "trained " : "", experts ? "of experts " : "", whose),
                        sums[experts][trained]);
     };
-    for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
-        const std::vector<model::Weight> weights = model::layer_weights(model, stack->kinds[k]);
-        add(weights, "of a layer", [](const model::Weight& weight) { return !weight.shared; });
-        add(weights, "that layers share", [](const model::Weight& weight) { return weight.shared; });
-      }
+    model.for_each_kind([&](const model::Layer& layer, std::int64_t) {
+      const std::vector<model::Weight> weights = model::layer_weights(model, layer);
+      add(weights, "of a layer", [](const model::Weight& weight) { return !weight.shared; });
+      add(weights, "that layers share", [](const model::Weight& weight) { return weight.shared; });
+    });
     const std::vector<model::Weight> outer = model::outer_weights(model);
     add(outer, "of the embedding", is_first);
     add(outer, "of the head", [](const model::Weight& weight) { return !is_first(weight); });

@@ -1,7 +1,6 @@
 // What one instruction computes and moves.
 #pragma once
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "assay/base/units.h"

@@ -139,10 +139,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
         return fail(fmt::format("--{}", option), "this applies to an operation, not to raw FLOP and bytes",
                     "leave it out", Error::Kind::usage);
     if (const auto text = request.value("flops")) ASSAY_SET(query.flops, parse_flops(*text, "--flops"));
-    if (const auto text = request.value("bytes")) {
-      ASSAY_TRY(bytes, roofline::parse_bytes(*text, "--bytes"));
-      query.bytes = bytes;
-    }
+    if (const auto text = request.value("bytes")) ASSAY_SET(query.bytes, roofline::parse_bytes(*text, "--bytes"));
     if (query.flops == Flops(0) && query.bytes == Bytes(0))
       return fail("roofline", "there is no work: FLOP and bytes are both zero", "");
     return {};

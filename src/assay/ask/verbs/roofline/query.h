@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "assay/ask/report/document.h"

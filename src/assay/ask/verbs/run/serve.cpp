@@ -5,10 +5,7 @@
 
 #include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/run/engine.h"
-#include "assay/ask/verbs/run/model.h"
 #include "assay/ask/verbs/run/run.h"
-#include "assay/ask/verbs/run/serving_view.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
 #include "assay/engine/cuda/cuda_server.h"
@@ -154,8 +151,7 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
       return fail("--cache", "the caches of GPUs are split by heads", "leave it out, or use --engine virtual");
     if (request.has("check") && temperature > 0)
       return fail("--check", "tokens that a GPU samples are not those of fp64", "check greedy ones: --temperature 0");
-    ASSAY_TRY(engine, engine::load_cuda(context.surroundings.programs));
-    task->engine = engine;
+    ASSAY_SET(task->engine, engine::load_cuda(context.surroundings.programs));
   }
   if (!on_gpu || request.has("check") || task->is_trained)
     task->weights = engine::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
