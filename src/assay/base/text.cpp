@@ -391,6 +391,13 @@ std::string in_quotes(std::string_view text) {
   return out + (text.size() > limit ? "...\"" : "\"");
 }
 
+std::string place_in(std::string_view file, std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n');
+  return fmt::format("{}:{}:{}", file, line, before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1);
+}
+
 std::optional<std::size_t> invalid_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {

@@ -69,6 +69,9 @@ std::string plain_name(std::string_view name);
 /// Text in double quotes with control and non-ASCII bytes escaped and long text shortened, safe to print in a message.
 std::string in_quotes(std::string_view text);
 
+/// "FILE:LINE:COLUMN" of an offset in the text of a file.
+std::string place_in(std::string_view file, std::string_view text, std::size_t offset);
+
 /// Byte offset of the first byte that is not part of well-formed UTF-8, if any.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 

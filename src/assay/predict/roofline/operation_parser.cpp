@@ -270,19 +270,16 @@ struct OperationParser {
       const auto holds = [](const OperationTensor& t, const std::string& name) {
         return std::any_of(t.sizes.begin(), t.sizes.end(), [&](const OperationSize& s) { return s.name == name; });
       };
-      for (std::size_t i = 0; i < a.sizes.size(); ++i) {
-        const std::string& letter = a.sizes[i].name;
-        roles_a[i] = !holds(b, letter) ? 'm' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_a[i] == 'm' && !holds(*out, letter))
-          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
-                       "sum it first, or keep it in the result");
-      }
-      for (std::size_t i = 0; i < b.sizes.size(); ++i) {
-        const std::string& letter = b.sizes[i].name;
-        roles_b[i] = !holds(a, letter) ? 'n' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_b[i] == 'n' && !holds(*out, letter))
-          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
-                       "sum it first, or keep it in the result");
+      for (const bool is_left : {true, false}) {
+        const OperationTensor &mine = is_left ? a : b, &other = is_left ? b : a;
+        for (std::size_t i = 0; i < mine.sizes.size(); ++i) {
+          const std::string& letter = mine.sizes[i].name;
+          const bool shared = holds(other, letter), kept = holds(*out, letter);
+          if (!shared && !kept)
+            return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
+                         "sum it first, or keep it in the result");
+          if (shared) (is_left ? roles_a : roles_b)[i] = kept ? 'b' : 'k';
+        }
       }
       for (const OperationSize& size : out->sizes)
         if (!holds(a, size.name) && !holds(b, size.name))

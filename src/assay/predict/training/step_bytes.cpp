@@ -25,20 +25,22 @@ DropoutBytesOf<N> dropout_bytes(const N& num, const program::Program& program, c
   return sum;
 }
 
+template <class N, class Ids>
+NumberOf<N, Bytes> bytes_of(const N& num, const program::Program& program, const Ids& ids) {
+  NumberOf<N, Bytes> sum{};
+  for (const int id : ids)
+    if (id >= 0 && !program::is_weight(program.tensor(id))) sum = sum + program::named_bytes(num, program, id);
+  return sum;
+}
+
 template <class N>
 NumberOf<N, Bytes> bytes_around(const N& num, const program::Program& program, const program::Step& step) {
-  NumberOf<N, Bytes> sum{};
-  for (const int id : step.in)
-    if (id >= 0 && !program::is_weight(program.tensor(id))) sum = sum + program::named_bytes(num, program, id);
-  return sum + bytes_made(num, program, step);
+  return bytes_of(num, program, step.in) + bytes_made(num, program, step);
 }
 
 template <class N>
 NumberOf<N, Bytes> bytes_made(const N& num, const program::Program& program, const program::Step& step) {
-  NumberOf<N, Bytes> sum{};
-  for (const int id : step.out)
-    if (id >= 0 && !program::is_weight(program.tensor(id))) sum = sum + program::named_bytes(num, program, id);
-  return sum;
+  return bytes_of(num, program, step.out);
 }
 
 template <class N>

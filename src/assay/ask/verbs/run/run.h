@@ -21,6 +21,7 @@
 #include "assay/model/import/config_import.h"
 #include "assay/predict/clock/step_time.h"
 #include "assay/predict/collective/core_turns.h"
+#include "assay/predict/search/training/search.h"
 #include "assay/predict/training/step.h"
 #include "assay/program/lower/strategy.h"
 
@@ -133,6 +134,8 @@ struct TrainingJob {
 };
 /// Virtual devices compute in fp64; a GPU in the formats that `assay train` predicts.
 enum class Numerics { exact, mixed };
+/// What a request chooses, one device where it does not.
+Result<lower::Parallelism> parallelism_of(const search::TrainingChoices& choices, const model::Transformer& model);
 /// The strategy of a request's options; an error where it cannot run.
 Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, Numerics numerics = Numerics::exact);
 /// The same request on one device.

@@ -294,15 +294,6 @@ class PartitionPlanner {
     return out;
   }
 
-  AxisList ordered(AxisSet set, const std::vector<AxisList>& orders) const {
-    for (const AxisList list : orders)
-      if (list.set() == set) return list;
-    AxisList out;
-    for (int axis = 0; axis < static_cast<int>(mesh_.mesh.axes.size()); ++axis)
-      if (set & program::axis_bit(axis)) out = out.pushed(axis);
-    return out;
-  }
-
   Division chosen(int number) {
     const PartitionOperation& of = graph_.operations[at(number)];
     const PartitionRows& rows = rows_[at(number)];
@@ -317,7 +308,7 @@ class PartitionPlanner {
       if (left <= 0) return;
       if (i == choices.size()) {
         --left;
-        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = ordered(sets[r], orders);
+        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = program::ordered(mesh_.mesh, sets[r], orders);
         const double cost = cost_of(number, trial);
         if (cost < least) {
           least = cost;
