@@ -512,14 +512,20 @@ class PartitionPlanner {
       choice.callees.push_back(plan_inside(region, {}, results, fmt::format("branch.{}", ++count_)));
       choice.callee_keys.push_back("branch_computations");
     }
+    add_making(of, results, shapes, std::move(choice));
+  }
+
+  /// Adds an instruction that makes the results of an operation; several are members of one.
+  void add_making(const PartitionOperation& of, const std::vector<Split>& results, const std::vector<Shape>& shapes,
+                  Instruction instruction) {
     if (shapes.size() == 1) {
-      choice.shape = shapes.front();
-      keep(of.out.front(), results.front(), add(std::move(choice)));
+      instruction.shape = shapes.front();
+      keep(of.out.front(), results.front(), add(std::move(instruction)));
       return;
     }
-    choice.shape.is_tuple = true;
-    choice.shape.members = shapes;
-    const std::uint32_t all = add(std::move(choice));
+    instruction.shape.is_tuple = true;
+    instruction.shape.members = shapes;
+    const std::uint32_t all = add(std::move(instruction));
     for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], results[i], add_member(all, i, shapes[i]));
   }
 
@@ -541,15 +547,7 @@ class PartitionPlanner {
     for (const int value : of.out) shapes.push_back(pricing_.local_shape(graph_.shape(value), made_split));
     note(number, made_split);
     out_.cost += open_.back().times * pricing_.flop_cost(number, division);
-    if (shapes.size() == 1) {
-      copy.shape = shapes.front();
-      keep(of.out.front(), made_split, add(std::move(copy)));
-    } else {
-      copy.shape.is_tuple = true;
-      copy.shape.members = shapes;
-      const std::uint32_t all = add(std::move(copy));
-      for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], made_split, add_member(all, i, shapes[i]));
-    }
+    add_making(of, std::vector<Split>(shapes.size(), made_split), shapes, std::move(copy));
     const bool pinned = pin_ && pin_->at == of.at && of.out.size() == 1;
     if (!pinned && (made_split.unreduced == 0 || rows_[at(number)].adds)) return;
     for (const int value : of.out) {  // partial maxima end at once
