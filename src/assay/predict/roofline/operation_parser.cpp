@@ -54,6 +54,11 @@ struct OperationParser {
     at += token.size();
     return true;
   }
+  Result<void> end(std::string hint) {
+    skip();
+    if (at == text.size()) return {};
+    return error(at, fmt::format("unexpected {} at the end", in_quotes(text.substr(at))), std::move(hint));
+  }
   std::string_view word() {
     skip();
     const std::size_t start = at;
@@ -362,10 +367,7 @@ Result<Operation> parse_operation(std::string_view text, std::string_view where,
     operation = parser.product(left);
   }
   if (!operation) return operation;
-  parser.skip();
-  if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
-                        "an operation is A @ B -> C or function(tensor)");
+  ASSAY_CHECK(parser.end("an operation is A @ B -> C or function(tensor)"));
   // A letter has one value: given in one place, it applies everywhere.
   for (const std::string& letter : operation->names()) {
     std::optional<double> value;
@@ -394,10 +396,7 @@ Result<OperationTensor> parse_tensor(std::string_view text, std::string_view whe
   if (text.size() > 4096) return fail(std::string(where), "the tensor is longer than 4096 bytes", "");
   OperationParser parser{text, std::string(where), 0};
   ASSAY_TRY(tensor, parser.tensor());
-  parser.skip();
-  if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
-                        "one tensor, e.g. bf16[8,128,8192]");
+  ASSAY_CHECK(parser.end("one tensor, e.g. bf16[8,128,8192]"));
   for (const OperationSize& size : tensor.sizes)
     if (!size.value)
       return fail(std::string(where), fmt::format("{} has no number", in_quotes(size.name)),

@@ -240,8 +240,7 @@ class StepDeriver {
   }
   void add_widest(std::string_view name, const std::vector<program::Block>& blocks, Bytes widest) {
     for (const program::Block& block : blocks)
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const program::Step& step = program_.steps[at(i)];
+      for (const program::Step& step : program_.steps_of(block)) {
         if (step.is_recomputed || bytes_around(Plain{}, program_, step) != widest) continue;
         origins_.add(name, num_.named(program::step_text(program_, step), bytes_around(num_, program_, step)));
         return;
