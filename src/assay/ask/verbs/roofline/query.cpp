@@ -170,15 +170,18 @@ Result<void> read_counting(const Request& request, RooflineQuery& query) {
 Result<void> read_free_size(const Request& request, RooflineQuery& query) {
   if (query.operations.empty()) return {};
   std::vector<std::string> all;
+  for (const roofline::Operation& operation : query.operations) {
+    if (operation.is_attention() && (request.has("vary") || !operation.free_sizes().empty()))
+      return fail("roofline", "attention needs a number for every size", "give them with --sizes", Error::Kind::usage);
+    for (std::string& letter : operation.names())
+      if (std::find(all.begin(), all.end(), letter) == all.end()) all.push_back(std::move(letter));
+  }
+  if (all.empty()) all.emplace_back("B");  // which no operation has
   std::vector<VariedNumber> axes;
-  for (const roofline::Operation& operation : query.operations)
-    for (std::string& letter : operation.names()) all.push_back(std::move(letter));
   for (const std::string& letter : all) axes.push_back({letter, &parse_varied_count, "1..4096"});
-  if (!axes.empty()) ASSAY_SET(query.sweep, read_variation(request, axes));
+  ASSAY_SET(query.sweep, read_variation(request, axes));
   for (const roofline::Operation& operation : query.operations) {
     const auto letters = operation.names();
-    if (operation.is_attention() && (query.sweep || !operation.free_sizes().empty()))
-      return fail("roofline", "attention needs a number for every size", "give them with --sizes", Error::Kind::usage);
     if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->name) == letters.end())
       return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->name)),
                   suggestion(query.sweep->name, letters), Error::Kind::usage);
