@@ -377,6 +377,11 @@ std::string takes_format(std::vector<std::string>& words) {
 
 /// Words that the program itself answers.
 std::optional<int> built_in(std::vector<std::string> words) {
+  if (words.size() > 1 && words[0] == "completion" && words[1] == "of") {
+    hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+    for (const std::string& directory : catalogue_directories()) (void)catalogue.overlay(directory, "catalogue");
+    return write(stdout, verbs::completions({words.begin() + 2, words.end()}, catalogue)) ? 0 : exit_input;
+  }
   const report::RenderOptions json{.format = report::Format::json};
   const std::string format = takes_format(words);
   const auto say = [&](const std::string& text, const report::Response& response) {

@@ -1,7 +1,5 @@
 #include "assay/assay.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <new>
 #include <optional>

@@ -1,6 +1,5 @@
 // The range of a fitted number, as data files state it.
 #pragma once
-#include <string>
 
 namespace assay {
 

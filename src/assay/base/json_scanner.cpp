@@ -99,11 +99,7 @@ void JsonScanner::fail_here(std::string what, std::string hint) {
 }
 
 Error JsonScanner::fault(std::string_view file) const {
-  const std::string_view before = text_.substr(0, std::min(at_, text_.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t last = before.rfind('\n');
-  const std::size_t column = last == std::string_view::npos ? at_ + 1 : at_ - last;
-  return {Error::Kind::input, fmt::format("{}:{}:{}", file, line, column), what_, hint_, {}};
+  return {Error::Kind::input, place_in(file, text_, at_), what_, hint_, {}};
 }
 
 void JsonScanner::refuse(const char* rule) {

@@ -31,13 +31,6 @@ bool is_number(const Toml& node) { return node.kind == Toml::Kind::number || nod
 
 }  // namespace
 
-Result<void> RecordFile::result() const {
-  if (faults.empty()) return {};
-  Error first = faults.front();
-  first.also.assign(faults.begin() + 1, faults.end());
-  return tl::unexpected<Error>(std::move(first));
-}
-
 std::string RecordReader::origin() const { return fmt::format("{}:{} ({})", file_.name, table_.line, source_); }
 
 std::string RecordReader::origin_of(std::string_view key) const {
@@ -72,6 +65,18 @@ void RecordReader::texts(std::string_view key, std::vector<std::string>& values)
     return fault_at(*node, key, "expected a list of texts", "e.g. [\"Hopper\"]");
   for (const Toml& item : node->items)
     if (is_kind(item, key, Toml::Kind::text, "write it in double quotes")) values.push_back(item.text);
+}
+
+void RecordReader::pairs(std::string_view key, std::vector<std::pair<std::string, std::string>>& values) {
+  each_key(key, [&](const std::string& name, RecordReader& inner) {
+    auto& [first, second] = values.emplace_back(name, "");
+    inner.text(first, second);
+  });
+}
+
+void RecordReader::unknown_word(const Toml& node, std::string_view key, const std::vector<std::string>& known) {
+  if (is_kind(node, key, Toml::Kind::text, "write it in double quotes"))
+    fault_at(node, key, fmt::format("{} is not known", in_quotes(node.text)), suggestion(node.text, known));
 }
 
 void RecordReader::texts(std::string_view key, std::optional<std::vector<std::string>>& values) {

@@ -37,9 +37,6 @@ struct RecordFile {
   /// Where the numbers of tables with a source come from, by table and by key: "FILE:LINE (KEY)".
   SourceTable origins{};
   std::vector<Error> faults{};
-
-  /// All faults as one error, the first at its head.
-  Result<void> result() const;
 };
 
 /// One table. A field that is absent or wrong leaves its value alone.
@@ -64,6 +61,19 @@ class RecordReader {
   void text(std::string_view key, std::optional<std::string>& value);
   void texts(std::string_view key, std::vector<std::string>& values);
   void texts(std::string_view key, std::optional<std::vector<std::string>>& values);
+  /// A table of texts with keys of the file's own. None where it is absent.
+  void pairs(std::string_view key, std::vector<std::pair<std::string, std::string>>& values);
+  /// One of a few words, each with what it means.
+  template <class Word, std::size_t N>
+  void word(std::string_view key, const std::pair<std::string_view, Word> (&words)[N], Word& value) {
+    std::vector<std::string> known;
+    const Toml* node = required(key);
+    for (const auto& [word, meaning] : words) {
+      if (node && node->kind == Toml::Kind::text && node->text == word) return void(value = meaning);
+      known.emplace_back(word);
+    }
+    if (node) unknown_word(*node, key, known);
+  }
   void date(std::string_view key, std::string& value);
   /// A boolean that keeps its default if absent.
   void flag(std::string_view key, bool& value);
@@ -242,6 +252,7 @@ class RecordReader {
   void read_source(bool needed);
   const Toml* list_of_tables(std::string_view key);
   void check_names(std::string_view what, Names names);
+  void unknown_word(const Toml& node, std::string_view key, const std::vector<std::string>& known);
   void add_origin(const Toml& node, std::string_view key);
 
   template <class F>
@@ -320,7 +331,7 @@ Result<void> read_record(std::string_view document, RecordFile& file, F read) {
   RecordReader reader(file, root);
   read(reader);
   reader.finish();
-  return file.result();
+  return joined(std::move(file.faults));
 }
 
 }  // namespace assay

@@ -1,5 +1,6 @@
 // Errors as values: what went wrong, where, and what to do about it.
 #pragma once
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +34,14 @@ inline tl::unexpected<Error> fail(std::string where, std::string what, std::stri
 inline tl::unexpected<Error> within(std::string_view place, Error error) {
   error.where = error.where.empty() ? std::string(place) : std::string(place) + ": " + error.where;
   return tl::unexpected<Error>(std::move(error));
+}
+
+/// All faults of an input as one error, the first at its head.
+inline Result<void> joined(std::vector<Error> faults) {
+  if (faults.empty()) return {};
+  Error first = std::move(faults.front());
+  first.also.assign(std::make_move_iterator(faults.begin() + 1), std::make_move_iterator(faults.end()));
+  return tl::unexpected<Error>(std::move(first));
 }
 
 /// A bug in assay; caught only by the front ends.

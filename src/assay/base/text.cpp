@@ -124,6 +124,16 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower(c);
+  return out;
+}
+
+bool contains_any(std::string_view text, std::span<const std::string> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return contains(text, part); });
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {
@@ -379,6 +389,13 @@ std::string in_quotes(std::string_view text) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return out + (text.size() > limit ? "...\"" : "\"");
+}
+
+std::string place_in(std::string_view file, std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n');
+  return fmt::format("{}:{}:{}", file, line, before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
 
 std::optional<std::size_t> invalid_utf8(std::string_view text) {

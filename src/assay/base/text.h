@@ -13,6 +13,9 @@
 namespace assay {
 
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains_any(std::string_view text, std::span<const std::string> parts);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
@@ -65,6 +68,9 @@ std::string plain_name(std::string_view name);
 
 /// Text in double quotes with control and non-ASCII bytes escaped and long text shortened, safe to print in a message.
 std::string in_quotes(std::string_view text);
+
+/// "FILE:LINE:COLUMN" of an offset in the text of a file.
+std::string place_in(std::string_view file, std::string_view text, std::size_t offset);
 
 /// Byte offset of the first byte that is not part of well-formed UTF-8, if any.
 std::optional<std::size_t> invalid_utf8(std::string_view text);

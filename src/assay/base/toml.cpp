@@ -64,14 +64,6 @@ Toml convert(const toml::node& node) {
   return value;
 }
 
-std::string place(std::string_view file, std::string_view document, std::size_t offset) {
-  const std::string_view before = document.substr(0, offset);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n');
-  const std::size_t column = start == std::string_view::npos ? offset + 1 : offset - start;
-  return fmt::format("{}:{}:{}", file, line, column);
-}
-
 /// Input that the TOML library must not see: non-ASCII bytes outside strings and comments, and keys with very many
 /// parts, whose tables would nest deeper than its recursion can go.
 std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view text) {
@@ -173,23 +165,9 @@ Toml Toml::make_text(std::string value) {
 }
 
 std::string_view describe(Toml::Kind kind) {
-  switch (kind) {
-    case Toml::Kind::table:
-      return "a table";
-    case Toml::Kind::array:
-      return "a list";
-    case Toml::Kind::text:
-      return "text";
-    case Toml::Kind::integer:
-      return "a whole number";
-    case Toml::Kind::number:
-      return "a number";
-    case Toml::Kind::boolean:
-      return "true or false";
-    case Toml::Kind::date:
-      return "a date";
-  }
-  return "";
+  constexpr std::string_view words[] = {"a table",  "a list",        "text",  "a whole number",
+                                        "a number", "true or false", "a date"};
+  return words[static_cast<std::size_t>(kind)];
 }
 
 Result<Toml> parse_toml(std::string_view document, std::string_view file) {
@@ -198,15 +176,15 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
     return fail(std::string(file), fmt::format("the file has {} bytes, the limit is {}", document.size(), limit),
                 "split it into smaller files");
   if (const auto bad = invalid_utf8(document))
-    return fail(place(file, document, *bad), "the text is not UTF-8", "save the file as UTF-8");
+    return fail(place_in(file, document, *bad), "the text is not UTF-8", "save the file as UTF-8");
   for (std::size_t i = 0; i < document.size(); ++i) {
     const auto c = static_cast<unsigned char>(document[i]);
     if ((c < ' ' && c != '\n' && c != '\t' && c != '\r') || c == '\x7f')
-      return fail(place(file, document, i), fmt::format("control byte 0x{:02x}", c),
+      return fail(place_in(file, document, i), fmt::format("control byte 0x{:02x}", c),
                   "remove it; a TOML file is plain text");
   }
   if (auto fault = hostile_part(document))
-    return fail(place(file, document, fault->first), fault->second,
+    return fail(place_in(file, document, fault->first), fault->second,
                 "write keys and numbers in ASCII, text in double quotes");
   toml::parse_result parsed = toml::parse(document, file);
   if (!parsed) {

@@ -108,19 +108,20 @@ const Catalogue& Catalogue::fitted_without(const std::string& prefix) const {
   return **kept<Catalogue>(prefix, [&]() -> Result<Catalogue> { return replaced_from(prefix); });
 }
 
-Result<std::string> read_file(const std::string& path, std::string_view where) {
+Result<std::string> read_file(const std::string& path, std::string_view where, const FileLimits& limits) {
   namespace fs = std::filesystem;
-  constexpr std::uintmax_t limit = 1 << 20;
   std::error_code failed;
   if (!fs::is_regular_file(path, failed))
-    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)),
-                "a path is relative to the current directory", Error::Kind::missing);
-  if (fs::file_size(path, failed) > limit)
-    return fail(std::string(where), fmt::format("{} is larger than 1 MiB", in_quotes(path)),
-                "a catalogue file is small text");
+    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)), std::string(limits.missing),
+                Error::Kind::missing);
+  const std::uintmax_t size = fs::file_size(path, failed);
+  if (Bytes(static_cast<double>(size)) > limits.most)
+    return fail(std::string(where), fmt::format("{} is larger than {}", in_quotes(path), human(limits.most)),
+                std::string(limits.larger));
   std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad() || !in.is_open()) return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path)), "");
+  std::string text(failed ? 0 : size, '\0');
+  if (failed || !in.read(text.data(), static_cast<std::streamsize>(text.size())))
+    return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path)), "check its permissions");
   return text;
 }
 

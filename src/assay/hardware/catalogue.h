@@ -77,7 +77,12 @@ class Catalogue {
 Result<Chip> load_chip(Toml own, std::string_view file, bool users, const Catalogue& catalogue,
                        const std::vector<Override>& overrides = {});
 
-/// The contents of a text file of at most 1 MiB; `where` names the flag or argument it came from.
-Result<std::string> read_file(const std::string& path, std::string_view where);
+/// How large a file may be, and what to do about a larger or a missing one.
+struct FileLimits {
+  Bytes most = 1_MiB;
+  std::string_view larger = "a catalogue file is small text", missing = "a path is relative to the current directory";
+};
+/// What a file holds; `where` names the flag or argument it came from.
+Result<std::string> read_file(const std::string& path, std::string_view where, const FileLimits& limits = {});
 
 }  // namespace assay::hardware

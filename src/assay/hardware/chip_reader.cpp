@@ -60,7 +60,7 @@ Result<Chip> read_chip(const ChipRecord& record, const std::vector<Override>& ov
     derive_changed(chip, *record.before, own, root, report);
   }
   if (shared.faults.empty()) check_fabric(chip, root, report);
-  ASSAY_CHECK(shared.result());
+  ASSAY_CHECK(joined(std::move(shared.faults)));
   return chip;
 }
 

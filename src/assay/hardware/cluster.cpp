@@ -253,7 +253,7 @@ Result<Chip> chip_from_file(Written& written, const Catalogue& catalogue, std::s
     });
     reader.finish();
   }
-  ASSAY_CHECK(shared.result());
+  ASSAY_CHECK(joined(std::move(shared.faults)));
   if (!written.size) written.size = size;
   if (!written.multiple) written.multiple = slices;
   if (!names_chip) return load_chip(std::move(root), path, true, catalogue, overrides);

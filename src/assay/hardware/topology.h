@@ -1,7 +1,6 @@
 // Topology: how chips are connected. A torus has axes that are rings or lines; a switched network is a tree of levels.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

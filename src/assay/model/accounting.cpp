@@ -11,17 +11,10 @@
 namespace assay::model {
 namespace {
 
-/// Every kind of layer of a model with how often it occurs.
-template <class F>
-void for_each_kind(const Transformer& model, F visit) {
-  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) visit(stack->kinds[i], stack->count(i));
-}
-
 /// Layers that process text.
 template <class F>
 void for_each_used_kind(const Transformer& model, F visit) {
-  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+  model.for_each_kind([&](const Layer& layer, std::int64_t times) {
     if (!layer.needs_image) visit(layer, times);
   });
 }
@@ -131,7 +124,7 @@ ParameterCounts layer_parameter_counts(const Transformer& model, const Layer& la
 double most_expert_load(const Transformer& model) {
   double most = 1.0;
   for (const Layer& layer : model.decoder.kinds)
-    if (layer.feed_forward && layer.feed_forward->experts > 0)
+    if (layer.has_experts())
       most = std::max(most, static_cast<double>(layer.feed_forward->experts) /
                                 static_cast<double>(layer.feed_forward->experts_per_token));
   return most;
@@ -140,8 +133,8 @@ double most_expert_load(const Transformer& model) {
 ParameterCounts parameter_counts(const Transformer& model) {
   ParameterCounts counts;
   add(counts, outer_weights(model), 1);
-  for_each_kind(
-      model, [&](const Layer& layer, std::int64_t times) { add(counts, layer_weights(model, layer), times, &layer); });
+  model.for_each_kind(
+      [&](const Layer& layer, std::int64_t times) { add(counts, layer_weights(model, layer), times, &layer); });
   if (model.head && model.tied) {
     const std::int64_t head = model.vocabulary * (model.embedding_width > 0 ? model.embedding_width : model.d_model);
     counts.active_matrix += head;
@@ -167,7 +160,7 @@ typename N::template Number<Dim{}> parameter_total(const N& num, const Transform
   };
   auto total = num.named("outside of the layers", sum_of(outer_weights(model)));
   std::size_t kind = 0;
-  for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
+  model.for_each_kind([&](const Layer& layer, std::int64_t times) {
     std::string label;
     if constexpr (N::traced) label = fmt::format("layer of kind {}", ++kind);
     std::vector<Weight> own = layer_weights(model, layer);

@@ -126,7 +126,7 @@ Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, 
   if (config && config->kind != Toml::Kind::table)
     reader.fault("config", "expected a table", "[config] with the fields of the model's config.json");
   reader.finish();
-  ASSAY_CHECK(shared.result());
+  ASSAY_CHECK(joined(std::move(shared.faults)));
   ASSAY_TRY(imported, import_config(json_of(*config), file, catalogue));
   model.maker = maker.value_or("");
   model.note = note.value_or("");

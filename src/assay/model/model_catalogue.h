@@ -1,7 +1,6 @@
 // Models of the catalogue: published models with their configurations, sources and parameter totals.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -23,9 +23,9 @@ namespace {
 template <class Visit>
 void for_each_weight(const Transformer& model, Visit visit) {
   for (const Weight& weight : outer_weights(model)) visit(weight, std::int64_t{1});
-  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
-      for (const Weight& weight : layer_weights(model, stack->kinds[i])) visit(weight, stack->count(i));
+  model.for_each_kind([&](const Layer& layer, std::int64_t times) {
+    for (const Weight& weight : layer_weights(model, layer)) visit(weight, times);
+  });
 }
 
 }  // namespace

@@ -85,11 +85,16 @@ void add_gated_delta(const WeightList& list, const StateSpace& s, std::int64_t w
   list.vector(s.output_norm, "head_norm", {{value_dim, s.inner / s.heads}});
 }
 
-void add_lightning(const WeightList& list, const StateSpace& s, std::int64_t width) {
+/// Queries, keys, values and the gate of the result.
+void add_projections(const WeightList& list, const StateSpace& s, std::int64_t width) {
   list.matrix("W_q", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
   list.matrix("W_k", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
   list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
   list.matrix("W_og", {{d_model, width}, {inner, s.inner}});
+}
+
+void add_lightning(const WeightList& list, const StateSpace& s, std::int64_t width) {
+  add_projections(list, s, width);
   list.vector(s.output_norm, "inner_norm", {{inner, s.inner}});
 }
 
@@ -172,10 +177,7 @@ void add_rwkv7(const WeightList& list, const StateSpace& s, std::int64_t width) 
 }
 
 void add_mlstm(const WeightList& list, const StateSpace& s, std::int64_t width) {
-  list.matrix("W_q", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
-  list.matrix("W_k", {{d_model, width}, {heads, s.heads}, {head_dim, s.key_dim}});
-  list.matrix("W_v", {{d_model, width}, {inner, s.inner}});
-  list.matrix("W_og", {{d_model, width}, {inner, s.inner}});
+  add_projections(list, s, width);
   for (const auto& [matrix, bias] : {std::pair{"W_input", "b_input"}, std::pair{"W_forget", "b_forget"}}) {
     list.matrix(matrix, {{d_model, width}, {heads, s.heads}});
     list.vector(bias, {{heads, s.heads}});

@@ -1,6 +1,7 @@
 // A language model as its configuration describes it: layers and sizes. Weights (weights.h) follow from it.
 // Sizes are as published; nothing here depends on how the model is run.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -178,6 +179,8 @@ struct Layer {
   /// Skipped by text alone: it attends to images, and a learned number scales each block's output (Llama 3.2).
   bool needs_image = false;
   friend bool operator==(const Layer&, const Layer&) = default;
+
+  bool has_experts() const { return feed_forward && feed_forward->experts > 0; }
 };
 
 /// Layers in order: `order[i]` is the index in `kinds` of layer i.
@@ -187,6 +190,11 @@ struct LayerStack {
 
   std::int64_t layers() const { return static_cast<std::int64_t>(order.size()); }
   std::int64_t count(std::size_t kind) const;
+  /// Whether some layer is as `holds` says.
+  template <class F>
+  bool any(F holds) const {
+    return std::any_of(kinds.begin(), kinds.end(), holds);
+  }
   /// Appends a layer, sharing its kind with equal ones.
   void add(const Layer& layer);
 };
@@ -236,6 +244,19 @@ struct Transformer {
   std::int64_t prediction_layers = 0;  ///< further multi-token-prediction modules, not part of the totals
   Dtype dtype = Dtype::bf16;           ///< of the published weights
   std::optional<Adapters> adapters;    ///< absent: every weight is trained
+
+  bool has_experts() const {
+    return decoder.any([](const Layer& layer) { return layer.has_experts(); });
+  }
+  bool has_gated_experts() const {
+    return decoder.any([](const Layer& layer) { return layer.has_experts() && layer.feed_forward->gated; });
+  }
+  /// Calls visit(layer, times) with each kind of layer of the decoder, then of the encoder, and how often it occurs.
+  template <class F>
+  void for_each_kind(F visit) const {
+    for (const LayerStack* stack : {&decoder, encoder ? &*encoder : nullptr})
+      for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) visit(stack->kinds[i], stack->count(i));
+  }
 };
 
 }  // namespace assay::model

@@ -10,12 +10,6 @@ namespace assay::testing::small {
 
 inline constexpr std::int64_t sequences = 8, length = 8;
 
-inline bool has_experts(const model::Transformer& m) {
-  for (const model::Layer& l : m.decoder.kinds)
-    if (l.feed_forward && l.feed_forward->experts > 0) return true;
-  return false;
-}
-
 inline lower::TrainingPlan small_plan(const model::Transformer& m, std::int64_t microbatches = 1) {
   lower::TrainingPlan p;
   p.work.sequences = sequences / microbatches;
@@ -23,7 +17,7 @@ inline lower::TrainingPlan small_plan(const model::Transformer& m, std::int64_t 
   p.work.source = m.encoder ? length : 0;
   p.microbatches = microbatches;
   // Room for every token at every expert: nothing is dropped, so that sharding changes nothing.
-  if (has_experts(m)) p.work.expert_load = 2.0;
+  if (m.has_experts()) p.work.expert_load = 2.0;
   return p;
 }
 

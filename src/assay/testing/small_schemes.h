@@ -64,7 +64,7 @@ inline std::vector<Scheme> schemes(const model::Transformer& m) {
   out.push_back({"tensor x context, more than heads of keys", {.tensor = 2, .context = 4}});
   out.push_back({"tensor x context, copied keys, exchange",
                  {.tensor = 2, .context = 2, .context_scheme = lower::ContextScheme::exchange}});
-  if (!has_experts(m)) return out;
+  if (!m.has_experts()) return out;
   const std::vector<Scheme> with_experts{
       {"expert from data", {.data = 4, .expert = 2}},
       {"expert from fsdp", {.fsdp = 4, .expert = 2}},

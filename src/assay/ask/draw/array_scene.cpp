@@ -9,7 +9,7 @@
 
 namespace assay::draw {
 
-Scene draw_array(const std::string& title, const std::string& subtitle, const ArrayState& state) {
+Scene draw_array(const std::string& title, const std::string& subtitle, const roofline::SystolicFrame& state) {
   constexpr double wide = 84.0, high = 52.0, gap = 6.0;
   const std::string legend = "in a cell: its weight w, the activation x that goes right, the sum s that goes down";
   const double top = picture_margin + 72.0;

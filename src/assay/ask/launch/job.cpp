@@ -14,13 +14,6 @@ namespace {
 
 using model::Json;
 
-void read_fields(RecordReader& reader, std::string_view key, Pairs& out) {
-  reader.each_key(key, [&](const std::string& name, RecordReader& inner) {
-    auto& [option, field] = out.emplace_back(name, "");
-    inner.text(option, field);
-  });
-}
-
 /// A member by a path with dots; names may hold dots themselves.
 const Json* member(const Json& node, std::string_view path) {
   if (const Json* found = node.find(path)) return found;
@@ -116,10 +109,10 @@ Result<const Jobs*> jobs_of(const hardware::Catalogue& catalogue) {
             reader.text(key, words);
             *list = words_of(words);
           }
-        read_fields(reader, "options", out.options);
-        read_fields(reader, "directive_options", out.directive_options);
-        read_fields(reader, "directive_variables", out.directive_variables);
-        read_fields(reader, "facts", out.facts);
+        reader.pairs("options", out.options);
+        reader.pairs("directive_options", out.directive_options);
+        reader.pairs("directive_variables", out.directive_variables);
+        reader.pairs("facts", out.facts);
       }));
     }
     return out;

@@ -240,12 +240,6 @@ class GivenOptions {
   std::map<std::string, std::string, std::less<>> names_;
 };
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// Whether the options of a choice are as in one of its cases.
 bool matches(const Choice& choice, const Case& one, const std::vector<std::string>& names, const GivenOptions& given) {
   for (const std::string& name : names) {

@@ -17,14 +17,6 @@ constexpr std::pair<std::string_view, Style> styles[] = {{"arguments", Style::ar
                                                          {"yaml", Style::yaml},
                                                          {"json", Style::json}};
 
-/// Keys of a table that are options, and their values.
-void read_pairs(RecordReader& reader, std::string_view key, Pairs& out) {
-  reader.each_key(key, [&](const std::string& name, RecordReader& inner) {
-    auto& [option, value] = out.emplace_back(name, "");
-    inner.text(option, value);
-  });
-}
-
 void read_option(Option& out, RecordReader& reader) {
   reader.text("name", out.name);
   if (reader.has("aliases")) reader.texts("aliases", out.aliases);
@@ -48,15 +40,15 @@ void read_option(Option& out, RecordReader& reader) {
   reader.flag("read_only", out.read_only);
   reader.flag("asked", out.asked);
   reader.flag("write_only", out.write_only);
-  read_pairs(reader, "when", out.when);
-  read_pairs(reader, "unless", out.unless);
+  reader.pairs("when", out.when);
+  reader.pairs("unless", out.unless);
 }
 
 void read_demand(Demand& out, RecordReader& reader) {
   std::string value;
   reader.text("whole", value);
   reader.text("text", out.text);
-  read_pairs(reader, "when", out.when);
+  reader.pairs("when", out.when);
   if (auto product = parse_product(value))
     out.product = std::move(*product);
   else
@@ -68,29 +60,29 @@ void read_constant(Constant& out, RecordReader& reader) {
   reader.text("value", out.value);
   reader.text("reason", out.reason);
   reader.flag("environment", out.environment);
-  read_pairs(reader, "when", out.when);
+  reader.pairs("when", out.when);
 }
 
 void read_required(Required& out, RecordReader& reader) {
   reader.text("name", out.name);
   if (reader.has("value")) reader.text("value", out.value);
-  read_pairs(reader, "when", out.when);
+  reader.pairs("when", out.when);
 }
 
 void read_rendezvous(Rendezvous& out, RecordReader& reader) {
   reader.text("text", out.text);
-  read_pairs(reader, "when", out.when);
+  reader.pairs("when", out.when);
 }
 
 void read_case(Case& out, RecordReader& reader) {
-  read_pairs(reader, "when", out.when);
-  read_pairs(reader, "options", out.options);
+  reader.pairs("when", out.when);
+  reader.pairs("options", out.options);
   if (reader.has("reason")) reader.text("reason", out.reason);
 }
 
 void read_choice(Choice& out, RecordReader& reader) {
   reader.text("about", out.about);
-  read_pairs(reader, "standards", out.standards);
+  reader.pairs("standards", out.standards);
   reader.items("case", out.cases, read_case);
   if (out.cases.empty()) reader.fault("case", "a choice has cases");
 }
@@ -178,15 +170,7 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
           std::pair{"port", &out.port}, std::pair{"image", &out.image}, std::pair{"file", &out.file},
           std::pair{"file_option", &out.file_option}})
       if (reader.has(key)) reader.text(key, *place);
-    std::string style;
-    reader.text("style", style);
-    const auto known =
-        std::find_if(std::begin(styles), std::end(styles), [&](const auto& s) { return s.first == style; });
-    if (known == std::end(styles))
-      reader.fault("style", fmt::format("unknown style {}", in_quotes(style)),
-                   "arguments, overrides, toml, yaml or json");
-    else
-      out.style = known->second;
+    reader.word("style", styles, out.style);
     if (reader.has("file_options")) read_words(reader, "file_options", out.file_options);
     if (!out.file_option.empty()) out.file_options.push_back(out.file_option);
     reader.flag("reads_only", out.reads_only);
@@ -196,7 +180,7 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
     if (reader.has("elsewhere")) read_words(reader, "elsewhere", out.elsewhere);
     if (reader.has("lists")) read_words(reader, "lists", out.lists);
     if (reader.has("runs")) read_words(reader, "runs", out.runs.emplace());
-    read_pairs(reader, "assumed", out.assumed);
+    reader.pairs("assumed", out.assumed);
     reader.items("rendezvous", out.rendezvous, read_rendezvous);
     reader.items("option", out.options, read_option);
     reader.items("choice", out.choices, read_choice);
@@ -256,7 +240,7 @@ Result<Launcher> find_launcher(const hardware::Catalogue& catalogue, std::string
       for (const auto& [key, place] : {std::pair{"script", &out.script}, std::pair{"serve", &out.serve},
                                        std::pair{"serve_over_nodes", &out.serve_over_nodes}})
         reader.text(key, *place);
-      read_pairs(reader, "resources", out.resources);
+      reader.pairs("resources", out.resources);
     }));
     if (out.id == id) return out;
     ids.push_back(out.id);

@@ -1,6 +1,5 @@
 // Numbers as a screen shows them: three digits, no exponents, one unit for what is compared.
 #pragma once
-#include <span>
 #include <string>
 
 #include "assay/base/units.h"

@@ -67,29 +67,27 @@ std::optional<Goal> goal_of(std::string_view text) {
   return Goal{std::string(text), std::string(trim(text.substr(blank))), word == "highest"};
 }
 
-void read_goals(RecordReader& summary, std::string_view file, std::string_view key, std::vector<Goal>& goals) {
-  std::vector<std::string> texts;
-  const Toml* node = summary.find(key);
-  if (node && node->kind == Toml::Kind::text)
-    texts.push_back(node->text);
-  else if (node)
-    summary.texts(key, texts);
-  for (const std::string& text : texts) {
-    if (auto goal = goal_of(text)) {
-      goal->place = fmt::format("{}:{}:{}: summary.{}", file, node->line, node->column, key);
-      goals.push_back(std::move(*goal));
-    } else {
-      summary.fault(key, fmt::format("{} does not say what is best", in_quotes(text)), std::string(goal_example));
-    }
-  }
-}
-
+/// One text, or a list of them.
 void read_names(RecordReader& summary, std::string_view key, std::vector<std::string>& names) {
   const Toml* node = summary.find(key);
   if (node && node->kind == Toml::Kind::text)
     names.push_back(node->text);
   else if (node)
     summary.texts(key, names);
+}
+
+void read_goals(RecordReader& summary, std::string_view file, std::string_view key, std::vector<Goal>& goals) {
+  std::vector<std::string> texts;
+  read_names(summary, key, texts);
+  for (const std::string& text : texts) {
+    if (auto goal = goal_of(text)) {
+      const Toml* node = summary.find(key);
+      goal->place = fmt::format("{}:{}:{}: summary.{}", file, node->line, node->column, key);
+      goals.push_back(std::move(*goal));
+    } else {
+      summary.fault(key, fmt::format("{} does not say what is best", in_quotes(text)), std::string(goal_example));
+    }
+  }
 }
 
 /// The axes of the grid that have more than one value, those of for_each last.

@@ -2,7 +2,6 @@
 // is found again.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>

@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 

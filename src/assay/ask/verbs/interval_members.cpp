@@ -8,16 +8,19 @@
 
 namespace assay::verbs {
 
+report::Members spread_interval(AnyQuantity lower, AnyQuantity estimate, double spread, const std::string& basis) {
+  return {{"low", AnyQuantity(std::max(lower.value, estimate.value / (1.0 + spread)), estimate.dim)},
+          {"high", AnyQuantity(estimate.value * (1.0 + spread), estimate.dim)},
+          {"coverage", hardware::spread_coverage},
+          {"basis", basis}};
+}
+
 report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const numbers::IntervalClass& of,
                                  std::span<const numbers::Coordinate> at, std::string_view architecture,
                                  std::string_view file) {
-  const double low = std::max(lower.value, estimate.value / (1.0 + of.spread));
-  report::Members out{{"low", AnyQuantity(low, estimate.dim)},
-                      {"high", AnyQuantity(estimate.value * (1.0 + of.spread), estimate.dim)},
-                      {"coverage", hardware::spread_coverage},
-                      {"basis", fmt::format("{}: {}", file, of.name)},
-                      {"rows", of.rows},
-                      {"groups", of.groups}};
+  report::Members out = spread_interval(lower, estimate, of.spread, fmt::format("{}: {}", file, of.name));
+  out.emplace_back("rows", of.rows);
+  out.emplace_back("groups", of.groups);
   report::Items outside;
   for (const std::string& name : of.beyond(at, architecture)) outside.emplace_back(name);
   out.emplace_back("extrapolates", !outside.empty());

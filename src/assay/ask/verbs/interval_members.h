@@ -14,4 +14,7 @@ report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const 
                                  std::span<const numbers::Coordinate> at, std::string_view architecture,
                                  std::string_view file);
 
+/// The interval of an estimate that measurements lie around by a share of it, never below `lower`.
+report::Members spread_interval(AnyQuantity lower, AnyQuantity estimate, double spread, const std::string& basis);
+
 }  // namespace assay::verbs

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -96,7 +95,7 @@ std::string pattern_of(const model::LayerStack& stack, const Property& has) {
   return out + (period < marks.size() ? fmt::format(")*{}", marks.size() / period) : ")");
 }
 
-bool has_experts(const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }
+bool has_experts(const model::Layer& layer) { return layer.has_experts(); }
 bool has_window(const model::Layer& layer) { return layer.attention && layer.attention->window > 0; }
 bool has_no_position(const model::Layer& layer) { return layer.attention && !layer.attention->rotary; }
 

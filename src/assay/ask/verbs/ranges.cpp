@@ -15,7 +15,7 @@ Result<double> parse_varied_count(std::string_view text, std::string_view where)
 }
 
 Result<std::optional<Variation>> read_variation(const Request& request, std::span<const VariedNumber> axes) {
-  constexpr std::size_t most = 256;
+  constexpr std::size_t most = 4096;
   const auto text = request.value("vary");
   if (!text) return std::optional<Variation>();
   const std::size_t equals = text->find('=');
@@ -33,12 +33,16 @@ Result<std::optional<Variation>> read_variation(const Request& request, std::spa
   const std::string_view values = std::string_view(*text).substr(equals + 1);
   if (const std::size_t dots = values.find(".."); dots != std::string_view::npos) {
     ASSAY_TRY(from, axis->parse(trim(values.substr(0, dots)), "--vary"));
-    ASSAY_TRY(to, axis->parse(trim(values.substr(dots + 2)), "--vary"));
+    const std::size_t colon = values.find(':', dots);
+    ASSAY_TRY(to, axis->parse(trim(values.substr(dots + 2, colon - std::min(colon, dots + 2))), "--vary"));
+    double step = 0;
+    if (colon != std::string_view::npos) ASSAY_SET(step, axis->parse(trim(values.substr(colon + 1)), "--vary"));
     if (!(from > 0.0) || from > to)
       return fail("--vary", fmt::format("{} does not go up from a number above 0", in_quotes(values)),
                   "put the smaller end first", Error::Kind::usage);
-    for (double at = from; at < to; at *= 2.0) variation.values.push_back(at);
-    variation.values.push_back(to);
+    for (double at = from; at <= to && variation.values.size() <= most; at += step > 0.0 ? step : at)
+      variation.values.push_back(at);
+    if (step == 0.0 && variation.values.back() != to) variation.values.push_back(to);
   } else {
     for (const std::string& part : split(values, ',')) {
       ASSAY_TRY(value, axis->parse(trim(part), "--vary"));
@@ -46,8 +50,8 @@ Result<std::optional<Variation>> read_variation(const Request& request, std::spa
     }
   }
   if (variation.values.size() > most)
-    return fail("--vary", fmt::format("{} points, and at most {} are asked for", variation.values.size(), most),
-                "give a shorter range, or a list", Error::Kind::usage);
+    return fail("--vary", fmt::format("more than {} points", most), "give a shorter range, a larger step, or a list",
+                Error::Kind::usage);
   return std::optional(std::move(variation));
 }
 

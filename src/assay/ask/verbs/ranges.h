@@ -1,6 +1,6 @@
-// Values of a range: --vary NAME=FROM..TO or NAME=A,B,C makes one number of a request take several, and clusters may be
-// several in one word: "h100-sxm:1024,b200:512" lists, "h100-sxm:8..64" takes every count that nodes allow, and
-// "h100-sxm:8..64:16" steps.
+// Values of a range: --vary NAME=FROM..TO, NAME=FROM..TO:STEP or NAME=A,B,C makes one number of a request take several,
+// and clusters may be several in one word: "h100-sxm:1024,b200:512" lists, "h100-sxm:8..64" takes every count that
+// nodes allow, and "h100-sxm:8..64:16" steps.
 #pragma once
 #include <optional>
 #include <span>
@@ -27,7 +27,7 @@ struct VariedNumber {
 /// A count as such a number.
 Result<double> parse_varied_count(std::string_view text, std::string_view where);
 
-/// FROM..TO doubles and ends with TO. Nothing without --vary.
+/// FROM..TO doubles and ends with TO, FROM..TO:STEP takes steps. Nothing without --vary.
 Result<std::optional<Variation>> read_variation(const Request& request, std::span<const VariedNumber> axes);
 
 /// FROM..TO doubles and ends with TO, FROM..TO:STEP takes steps. Ends early where there are more than `most`.

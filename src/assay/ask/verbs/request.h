@@ -216,6 +216,10 @@ std::string option_help(const OptionSpec& option);
 /// Help texts and completion scripts, all from the verb table.
 std::string overview_help();
 std::string verb_help(const VerbSpec& verb);
+/// What a shell loads; it asks for completions().
 Result<std::string> completion_script(std::string_view shell);
+/// What may stand in the place of the last of these words of a command line, a line each: the word and, behind a tab,
+/// what it means. The first line is ":files" where names of files may stand there, too.
+std::string completions(std::vector<std::string> words, const hardware::Catalogue& catalogue);
 
 }  // namespace assay::verbs

@@ -117,13 +117,10 @@ Result<std::vector<draw::Scene>> frames_of(const Query& query, std::int64_t cycl
   const auto x = roofline::checked_operand(query.m * query.k, roofline::checked_x_seed),
              w = roofline::checked_operand(query.k * query.n, roofline::checked_w_seed);
   std::vector<draw::Scene> frames;
-  for (roofline::SystolicFrame& at : roofline::systolic_frames(array, query.m, query.k, query.n, x, w))
-    frames.push_back(
-        draw::draw_array(fmt::format("[{},{}] x [{},{}] on a {}x{} array", query.m, query.k, query.k, query.n,
-                                     array.rows, array.columns),
-                         fmt::format("after cycle {} of {}", frames.size() + 1, cycles),
-                         {static_cast<std::size_t>(array.rows), static_cast<std::size_t>(array.columns),
-                          std::move(at.weights), std::move(at.activations), std::move(at.sums), std::move(at.works)}));
+  for (const roofline::SystolicFrame& at : roofline::systolic_frames(array, query.m, query.k, query.n, x, w))
+    frames.push_back(draw::draw_array(fmt::format("[{},{}] x [{},{}] on a {}x{} array", query.m, query.k, query.k,
+                                                  query.n, array.rows, array.columns),
+                                      fmt::format("after cycle {} of {}", frames.size() + 1, cycles), at));
   return frames;
 }
 

@@ -1,7 +1,5 @@
 #include "assay/engine/cuda/block_tasks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "assay/base/index.h"

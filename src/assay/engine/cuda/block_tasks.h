@@ -7,6 +7,7 @@
 #include "assay/engine/cuda/rings.h"
 #include "assay/engine/cuda/task_builder.h"
 #include "assay/engine/cuda/task_list.h"
+#include "assay/engine/program/stage_parts.h"
 #include "assay/engine/program/training_pass.h"
 
 namespace assay::engine {
@@ -15,19 +16,6 @@ namespace assay::engine {
 using TensorArrays = std::vector<int>;
 /// The same by layer, embedding and head first.
 using LayerArrays = std::vector<TensorArrays>;
-
-/// What a stage of a pipeline has of a model, or one device has all of.
-struct HeldLayers {
-  std::vector<char> layers;  ///< by number
-  bool embeds = true, ends = true;
-  bool counts_squares = true;  ///< whether no other stage has the same gradients
-
-  /// Whether a block of a layer (below 0: embedding and head) is among them.
-  bool has(const program::Block& block, std::int64_t layer) const {
-    if (layer >= 0) return layers[static_cast<std::size_t>(layer)] != 0;
-    return block.name == "embedding" ? embeds : ends;
-  }
-};
 
 class BlockTasks {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "assay/base/assign.h"
 #include "assay/base/index.h"
 #include "assay/engine/cuda/load.h"
 #include "assay/engine/cuda/task_list.h"
@@ -23,9 +24,8 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
   };
   std::vector<const model::Transformer*> models{&server->model_};
   if (room.drafts > 0) models.push_back(&server->draft_model_);
-  ASSAY_TRY(kept, kept_arrays(models, program_of(1, room.tokens), server->place_.device, {room.sequences, room.tokens},
-                              seed));
-  server->kept_ = std::move(kept);
+  ASSAY_SET(server->kept_, kept_arrays(models, program_of(1, room.tokens), server->place_.device,
+                                       {room.sequences, room.tokens}, seed));
   // The longest prompts take most memory, together with their first drafts, or a verification of drafts does.
   const std::int64_t prompt = room.prompt + room.drafts, scored = room.drafts + 1;
   for (const auto& [queries, keys] : {std::pair(prompt, prompt), std::pair(scored, std::max(scored, room.tokens))}) {
@@ -50,8 +50,7 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
                    0,
                    nullptr};
   if (share.transport) {
-    ASSAY_TRY(connection, Connection::open(engine, *share.transport));
-    server->connection_ = std::move(connection);
+    ASSAY_SET(server->connection_, Connection::open(engine, *share.transport));
     server->connection_->join(job, server->movements_.groups());
   }
   void* session = nullptr;

@@ -90,8 +90,8 @@ class ServingLister {
 
   /// The logits: what the first sampling reads.
   int scores_of(const program::Block& head) const {
-    for (std::int32_t i = head.first; i < head.last; ++i)
-      if (program_.steps[at(i)].op == program::Op::sample) return program_.steps[at(i)].in[0];
+    for (const program::Step& step : program_.steps_of(head))
+      if (step.op == program::Op::sample) return step.in[0];
     throw InternalError("a head that samples nothing");
   }
 

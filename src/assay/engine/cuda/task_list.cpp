@@ -7,24 +7,12 @@
 #include "assay/engine/cuda/block_tasks.h"
 #include "assay/engine/cuda/stage_messages.h"
 #include "assay/engine/cuda/task_of_step.h"
-#include "assay/predict/clock/stage_split.h"
 
 namespace assay::engine {
 namespace {
 
 using MessageKind = StageMessage::Kind;
 using Work = clock::PipelineWork;
-
-HeldLayers held_layers(const StageParts& parts, std::int64_t stage, std::int64_t layers) {
-  HeldLayers held{std::vector<char>(at(layers), 0), false, false, true};
-  for (const std::int64_t part : parts.held_by(stage)) {
-    std::fill(held.layers.begin() + parts[part].first, held.layers.begin() + parts[part].last, char{1});
-    held.embeds = held.embeds || part == 0;
-    held.ends = held.ends || part + 1 == parts.count();
-  }
-  held.counts_squares = !parts.is_dual() || 2 * stage < parts.shape().stages;
-  return held;
-}
 
 /// The operations of a stage in the order of its schedule, with what it receives before them and sends after them.
 class TaskLister {
@@ -39,7 +27,7 @@ class TaskLister {
         order_(parts_.order(stage_)),
         messages_(stage_messages(parts_, std::ssize(tied_))),
         channels_(stage_channels(parts_, std::ssize(tied_))),
-        tasks_(program, model, device_, at(stage_ * devices_), held_layers(parts_, stage_, clock::layers_of(model))),
+        tasks_(program, model, device_, at(stage_ * devices_), parts_.held_by(stage_)),
         arriving_(order_.size()),
         arrived_(order_.size() + 1) {
     for (const SentMessage& message : messages_)

@@ -1,8 +1,5 @@
 #include "assay/engine/kernels/shift.h"
 
-#include <cmath>
-#include <span>
-
 #include "assay/base/index.h"
 #include "assay/engine/kernels/activations.h"
 

@@ -1,6 +1,5 @@
 // Executes programs that are written as text, with the executor of all programs.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -61,7 +61,7 @@ void HostCopies::send(const std::map<int, Moments>& moments) { out_ += bytes_of(
 void HostCopies::fetch(const std::map<int, Moments>& moments) { in_ += bytes_of(moments); }
 
 Bytes HostCopies::stated_activations(const program::Block& forward) const {
-  return lower::kept_bytes(program_, forward) - training::gathered_bytes(program_, forward);
+  return lower::kept_bytes(program_, forward) - training::gathered_bytes(Plain{}, program_, forward);
 }
 
 Bytes HostCopies::stated_states(int kind) const {

@@ -2,7 +2,6 @@
 // back.
 #pragma once
 #include <map>
-#include <vector>
 
 #include "assay/engine/program/adam.h"
 #include "assay/engine/program/local_step.h"

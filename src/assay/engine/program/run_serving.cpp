@@ -137,8 +137,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
     for (std::size_t d : step.devices().here()) scored[d] = part(x[d], 1, x[d].shape[1] - 1 - back, 1);
     runner.run(head, -1, outer);
     step.settle();
-    for (std::int32_t i = head.first; i < head.last; ++i) {
-      const program::Step& made = program.steps[at(i)];
+    for (const program::Step& made : program.steps_of(head)) {
       if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
         logits.push_back(step.collected(made.in[0], outer));
     }

@@ -46,7 +46,7 @@ std::vector<ServingCase> serving_cases(const model::Transformer& m) {
                  {.fsdp = 2, .tensor = 2, .context = 2},
                  {lower::CacheScheme::sequence, two_dimensions}});
   out.push_back({"tensor, copied keys on an axis of their own", {.tensor = 2, .context = 2}, {heads, one_dimension}});
-  if (!has_experts(m)) return out;
+  if (!m.has_experts()) return out;
   out.push_back({"experts", {.data = 4, .expert = 4}, {}});
   out.push_back({"experts x tensor", {.data = 2, .tensor = 2, .expert = 2}, {batch, one_dimension}});
   out.push_back({"experts, two dimensions", {.data = 2, .fsdp = 2, .tensor = 2, .expert = 2}, {heads, two_dimensions}});
@@ -69,7 +69,7 @@ lower::Workload served(const model::Transformer& m, std::int64_t queries, std::i
   work.keys = keys;
   work.cached = keys > queries;
   work.source = m.encoder ? length : 0;
-  if (has_experts(m)) work.expert_load = 2.0;
+  if (m.has_experts()) work.expert_load = 2.0;
   return work;
 }
 

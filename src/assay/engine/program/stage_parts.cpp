@@ -1,5 +1,7 @@
 #include "assay/engine/program/stage_parts.h"
 
+#include <algorithm>
+
 #include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/predict/clock/stage_split.h"
@@ -45,11 +47,17 @@ std::int64_t StageParts::part_of(std::int64_t stage, std::int32_t chunk) const {
   throw InternalError("a stage has no such chunk");
 }
 
-std::vector<std::int64_t> StageParts::held_by(std::int64_t stage) const {
-  std::vector<std::int64_t> out;
+HeldLayers StageParts::held_by(std::int64_t stage) const {
+  HeldLayers held{std::vector<char>(at(parts_.back().last), 0), false, false, !is_dual() || 2 * stage < shape_.stages};
   const std::int64_t chunks = shape_.stages == 1 ? 1 : clock::chunks_per_stage(shape_);
-  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) out.push_back(part_of(stage, chunk));
-  return out;
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t part = part_of(stage, chunk);
+    const auto [first, last] = parts_[at(part)];
+    std::fill(held.layers.begin() + first, held.layers.begin() + last, char{1});
+    held.embeds = held.embeds || part == 0;
+    held.ends = held.ends || part + 1 == count();
+  }
+  return held;
 }
 
 clock::StageOrder StageParts::order(std::int64_t stage) const {

@@ -1,7 +1,5 @@
 #include "assay/engine/program/step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>

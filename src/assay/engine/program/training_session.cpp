@@ -81,18 +81,12 @@ void TrainingSession::add_stage(std::int64_t number, const NamedArrays& weights)
   Stage& stage =
       stages_.emplace_back(Stage{number, ProgramRunner(program_, model_, tokens_of(program_), placement, overlap_)});
   const std::int64_t layers = stage.runner.layers();
-  stage.holds.assign(at(layers), 0);
-  for (const std::int64_t part_number : parts_.held_by(number)) {
-    const StagePart& held = parts_[part_number];
-    for (std::int64_t l = held.first; l < held.last; ++l) stage.holds[at(l)] = 1;
-    stage.embeds = stage.embeds || part_number == 0;
-    stage.ends = stage.ends || part_number + 1 == parts_.count();
-  }
+  stage.held = parts_.held_by(number);
   stage.order = parts_.order(number);
   stage.moments.resize(at(layers + 1));
-  stage.weights.push_back(stage.embeds || stage.ends ? stage.runner.memory(-1, weights) : ProgramMemory());
+  stage.weights.push_back(stage.held.embeds || stage.held.ends ? stage.runner.memory(-1, weights) : ProgramMemory());
   for (std::int64_t l = 0; l < layers; ++l)
-    stage.weights.push_back(stage.holds[at(l)] ? stage.runner.memory(l, weights) : ProgramMemory());
+    stage.weights.push_back(stage.held.layers[at(l)] ? stage.runner.memory(l, weights) : ProgramMemory());
 }
 
 Handover::Way TrainingSession::way(std::int64_t from, std::int64_t to, std::int64_t part_number,
@@ -235,14 +229,14 @@ void TrainingSession::take_updates(Stage& stage, const program::Block& block, st
 
 void TrainingSession::update(Stage& stage) {
   for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
-    if (layer >= 0 && !stage.holds[at(layer)]) continue;
+    if (layer >= 0 && !stage.held.layers[at(layer)]) continue;
     std::map<int, Moments>& moments = stage.moments[at(layer + 1)];
     const bool is_away = copies_.what().states && layer >= 0;
     if (is_away) copies_.fetch(moments);
     if (adam_) stage.runner.step().update_with(*adam_, updates_, moments);
     for (const program::Block& block : program_.blocks) {
-      const bool is_mine = layer < 0 ? block.kind < 0 && (block.name == "embedding" ? stage.embeds : stage.ends)
-                                     : block.kind == stage.runner.kind(layer);
+      const bool is_mine =
+          layer < 0 ? block.kind < 0 && stage.held.has(block, -1) : block.kind == stage.runner.kind(layer);
       if (!is_mine || block.phase == program::Phase::forward ||
           (block.is_shared && stage.runner.first_of_kind(layer) != layer))
         continue;
@@ -258,7 +252,7 @@ Bytes TrainingSession::stated_copies() const {
   Bytes sum;
   for (const Stage& stage : stages_)
     for (std::int64_t layer = 0; layer < stage.runner.layers(); ++layer) {
-      if (!stage.holds[at(layer)]) continue;
+      if (!stage.held.layers[at(layer)]) continue;
       const program::Block& forward = stage.runner.layer_block(layer, program::Phase::forward);
       // Each stage of dualpipe has two parts, which take half of the microbatches each.
       const double passes = static_cast<double>(shape().microbatches) / (parts_.is_dual() ? 2.0 : 1.0);
@@ -292,7 +286,7 @@ TrainedStep TrainingSession::step(const Array& tokens, const Array& targets) {
     for (const Stage& stage : stages_) {
       const StepRunner& runner = stage.runner.step();
       // Both copies of dualpipe have all gradients.
-      if (!parts_.is_dual() || 2 * stage.number < shape().stages) now[0] += runner.squared_gradients();
+      if (stage.held.counts_squares) now[0] += runner.squared_gradients();
       now[1] += runner.received().value() * static_cast<double>(runner.devices().here().size());
       now[2] += runner.predicted().value() * static_cast<double>(runner.devices().here().size());
     }
@@ -335,9 +329,9 @@ NamedArrays TrainingSession::weights() {
   NamedArrays out;
   for (Stage& stage : stages_)
     for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
-      if (layer >= 0 && !stage.holds[at(layer)]) continue;
+      if (layer >= 0 && !stage.held.layers[at(layer)]) continue;
       for (const auto& [id, text] : stage.runner.names(layer))
-        if ((layer >= 0 || (is_of_head(id) ? stage.ends : stage.embeds)) && !out.contains(text))
+        if ((layer >= 0 || (is_of_head(id) ? stage.held.ends : stage.held.embeds)) && !out.contains(text))
           out[text] = stage.runner.step().collected(id, stage.weights[at(layer + 1)]);
     }
   if (transport_ && shape().stages > 1) add_other_stages(out);

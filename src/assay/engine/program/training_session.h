@@ -66,8 +66,7 @@ class TrainingSession {
     ProgramRunner runner;
     StackMemory weights = {}, sums = {};               ///< by layer, embedding and head first
     std::vector<std::map<int, Moments>> moments = {};  ///< like the weights
-    std::vector<char> holds = {};                      ///< by layer
-    bool embeds = false, ends = false;
+    HeldLayers held = {};
     clock::StageOrder order = {};
     std::size_t next = 0;
     std::map<std::int64_t, TrainingPass> passes = {};    ///< by microbatch

@@ -18,7 +18,7 @@ namespace {
 lower::Formats all_fp64() { return {Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64}; }
 
 bool has_states(const model::Transformer& model) {
-  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const model::Layer& layer) {
+  return model.decoder.any([](const model::Layer& layer) {
     return layer.state_space || (layer.feed_forward && layer.feed_forward->shifted);
   });
 }

@@ -1,6 +1,5 @@
 // Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; and shared numbers.
 #include <algorithm>
-#include <cmath>
 
 #include "assay/lab/fit/fit.h"
 #include "assay/lab/fit/minimise.h"

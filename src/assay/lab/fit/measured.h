@@ -1,10 +1,8 @@
 // Fits one chip's calibration to a table written by `assay measure`.
 #pragma once
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "assay/base/result.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/chip.h"
 #include "assay/lab/fit/ranges.h"

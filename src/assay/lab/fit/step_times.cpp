@@ -1,5 +1,4 @@
 // The fit of the times in catalogue/steps/training.toml: all numbers at once, each by the rows it affects.
-#include <algorithm>
 #include <cmath>
 #include <map>
 

@@ -1,7 +1,6 @@
 // The fit of the cost of whole steps beyond their kernels: `assay validate training --fit`. Kernels and collectives use
 // the catalogue's calibrations.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>

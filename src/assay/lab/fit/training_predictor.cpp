@@ -1,7 +1,5 @@
 #include "assay/lab/fit/training_predictor.h"
 
-#include <fmt/format.h>
-
 namespace assay::validate {
 
 bool is_possible(const TrainingRow& row, const training::TrainingCost& cost) {

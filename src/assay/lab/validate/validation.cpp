@@ -170,9 +170,10 @@ CaseTraits step_traits(std::string_view group, const model::Transformer& model, 
     if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
     family += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  const std::string_view work = numbers::has_experts(model)        ? "experts"
-                                : numbers::has_state_spaces(model) ? "state spaces"
-                                                                   : "dense";
+  const std::string_view work =
+      model.has_experts()                                                                          ? "experts"
+      : model.decoder.any([](const model::Layer& layer) { return layer.state_space.has_value(); }) ? "state spaces"
+                                                                                                   : "dense";
   const std::string_view spread = cluster.chips() == 1                        ? "one chip"
                                   : cluster.chips() <= cluster.chips_per_node ? "one node"
                                                                               : "many nodes";

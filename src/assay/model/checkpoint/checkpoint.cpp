@@ -9,7 +9,9 @@
 #include <fstream>
 #include <set>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
+#include "assay/hardware/catalogue.h"
 #include "assay/model/weights.h"
 
 namespace assay::model {
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t most_config = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_index = std::uint64_t{256} << 20;       // one line per expert of each layer
 constexpr std::uint64_t most_gguf_header = std::uint64_t{64} << 20;  // it includes the vocabulary
+constexpr Bytes bytes_of(std::uint64_t count) { return Bytes(static_cast<double>(count)); }
 
 /// The first `most` bytes of a file.
 Result<std::string> read_start(const fs::path& path, std::uint64_t most, std::string_view where) {
@@ -35,18 +38,10 @@ Result<std::string> read_start(const fs::path& path, std::uint64_t most, std::st
   return bytes;
 }
 
-/// A whole file, of at most `most` bytes.
-Result<std::string> read_whole(const fs::path& path, std::uint64_t most, std::string_view where, std::string hint) {
-  std::error_code failed;
-  if (fs::is_regular_file(path, failed) && fs::file_size(path, failed) > most)
-    return fail(std::string(where), fmt::format("{} is larger than {} MiB", in_quotes(path.string()), most >> 20),
-                std::move(hint));
-  return read_start(path, most, where);
-}
-
 Result<ImportedModel> read_config(const fs::path& path, std::string_view where, const hardware::Catalogue& catalogue,
                                   std::string_view as) {
-  ASSAY_TRY(text, read_whole(path, most_config, where, "a configuration is a few kilobytes"));
+  ASSAY_TRY(text,
+            hardware::read_file(path.string(), where, {bytes_of(most_config), "a configuration is a few kilobytes"}));
   ASSAY_TRY(imported, import_config(text, path.filename().string(), catalogue, as));
   // A config.json is named after its folder as given, never the working directory; other files by their own name.
   const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
@@ -70,7 +65,7 @@ Result<void> add_safetensors(const fs::path& path, std::string_view where, Check
 
 /// The shards that an index names. They must be files in the same folder, never paths elsewhere.
 Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view where) {
-  ASSAY_TRY(text, read_whole(index, most_index, where, "larger indexes are not read"));
+  ASSAY_TRY(text, hardware::read_file(index.string(), where, {bytes_of(most_index), "larger indexes are not read"}));
   ASSAY_TRY(json, parse_json(text, index.filename().string(), most_index));
   const Json* map = json.find("weight_map");
   const std::string place = index.filename().string() + ": weight_map";
@@ -115,15 +110,12 @@ Result<Checkpoint> read_directory(const fs::path& directory, std::string_view wh
                                   const hardware::Catalogue& catalogue, std::string_view as) {
   Checkpoint out;
   std::error_code failed;
-  if (fs::is_regular_file(directory / "config.json", failed)) {
-    ASSAY_TRY(imported, read_config(directory / "config.json", where, catalogue, as));
-    out.imported = std::move(imported);
-  }
+  if (fs::is_regular_file(directory / "config.json", failed))
+    ASSAY_SET(out.imported, read_config(directory / "config.json", where, catalogue, as));
   const fs::path index = directory / "model.safetensors.index.json", single = directory / "model.safetensors";
   std::set<std::string> shards;
   if (fs::is_regular_file(index, failed)) {
-    ASSAY_TRY(named, shards_of(index, where));
-    shards = std::move(named);
+    ASSAY_SET(shards, shards_of(index, where));
   } else if (fs::is_regular_file(single, failed)) {
     shards.insert(single.filename().string());
   } else {
@@ -218,14 +210,10 @@ static Result<Checkpoint> read_path(const std::string& text, std::string_view wh
   if (text.ends_with(".safetensors")) {
     ASSAY_CHECK(add_safetensors(path, where, out));
     const fs::path beside = path.parent_path() / "config.json";
-    if (fs::is_regular_file(beside, failed)) {
-      ASSAY_TRY(imported, read_config(beside, where, catalogue, as));
-      out.imported = std::move(imported);
-    }
+    if (fs::is_regular_file(beside, failed)) ASSAY_SET(out.imported, read_config(beside, where, catalogue, as));
     return out;
   }
-  ASSAY_TRY(imported, read_config(path, where, catalogue, as));
-  out.imported = std::move(imported);
+  ASSAY_SET(out.imported, read_config(path, where, catalogue, as));
   return out;
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -232,10 +231,8 @@ class ConfigWriter {
                        {}});
   }
   Result<Json> take() {
-    if (faults_.empty()) return std::move(config_);
-    Error first = std::move(faults_.front());
-    first.also.assign(std::make_move_iterator(faults_.begin() + 1), std::make_move_iterator(faults_.end()));
-    return tl::unexpected<Error>(std::move(first));
+    ASSAY_CHECK(joined(std::move(faults_)));
+    return std::move(config_);
   }
 
  private:

@@ -159,23 +159,9 @@ const Json* Json::find(std::string_view key) const {
 }
 
 std::string_view describe(Json::Kind kind) {
-  switch (kind) {
-    case Json::Kind::null:
-      return "null";
-    case Json::Kind::boolean:
-      return "true or false";
-    case Json::Kind::integer:
-      return "a whole number";
-    case Json::Kind::number:
-      return "a number";
-    case Json::Kind::text:
-      return "text";
-    case Json::Kind::list:
-      return "a list";
-    case Json::Kind::object:
-      return "an object";
-  }
-  return "";
+  constexpr std::string_view words[] = {"null", "true or false", "a whole number", "a number",
+                                        "text", "a list",        "an object"};
+  return words[static_cast<std::size_t>(kind)];
 }
 
 Result<Json> parse_json(std::string_view document, std::string_view file, std::size_t most_bytes) {

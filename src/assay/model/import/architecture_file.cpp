@@ -253,7 +253,7 @@ Result<const Architecture*> architecture(const std::string& id, const hardware::
       RecordReader reader(shared, root);
       FileReader(out).read(reader);
       reader.finish();
-      ASSAY_CHECK(shared.result());
+      ASSAY_CHECK(joined(std::move(shared.faults)));
       return out;
     }
     return fail(path, "there is no such file", "it is named by another one", Error::Kind::missing);

@@ -152,9 +152,7 @@ Result<void> check_total(const Transformer& model, std::string_view file) {
     }
   };
   add(outer_weights(model), 1);
-  for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
-      add(layer_weights(model, stack->kinds[i]), stack->count(i));
+  model.for_each_kind([&](const Layer& layer, std::int64_t times) { add(layer_weights(model, layer), times); });
   if (total > most_parameters)
     return fail(std::string(file),
                 fmt::format("the sizes add up to {} parameters, more than the limit of 1e15", human_number(total)),

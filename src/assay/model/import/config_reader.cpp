@@ -359,11 +359,6 @@ void ConfigReader::take(ConfigReader& inner) {
   inner.notes_.clear();
 }
 
-Result<void> ConfigReader::finish() {
-  if (faults_.empty()) return {};
-  Error first = std::move(faults_.front());
-  first.also.assign(std::make_move_iterator(faults_.begin() + 1), std::make_move_iterator(faults_.end()));
-  return tl::unexpected<Error>(std::move(first));
-}
+Result<void> ConfigReader::finish() { return joined(std::move(faults_)); }
 
 }  // namespace assay::model

@@ -1,7 +1,6 @@
 // Names and sizes of pipeline schedules: which exist, and what is wrong with those that do not.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 

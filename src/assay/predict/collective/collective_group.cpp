@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 
 namespace assay::collective {
@@ -58,13 +59,9 @@ Result<AxisPart> parse_part(const hardware::Cluster& cluster, std::string_view t
   const hardware::Axis& axis = cluster.torus->axes[part.axis];
   part.size = axis.size;
   if (equals == std::string_view::npos) return part;
-  ASSAY_TRY(size,
+  ASSAY_SET(part.size,
             parse_count(text.substr(equals + 1, colon == std::string_view::npos ? colon : colon - equals - 1), where));
-  part.size = size;
-  if (colon != std::string_view::npos) {
-    ASSAY_TRY(stride, parse_count(text.substr(colon + 1), where));
-    part.stride = stride;
-  }
+  if (colon != std::string_view::npos) ASSAY_SET(part.stride, parse_count(text.substr(colon + 1), where));
   if (part.size > axis.size || part.stride > axis.size || axis.size % (part.size * part.stride) != 0)
     return fail(std::string(where),
                 fmt::format("{} chips {} apart do not divide axis {} of {}", part.size, part.stride, name, axis.size),
@@ -124,10 +121,7 @@ Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::
     for (const std::string& text : wanted) {
       const bool between = trim(text) == "slices" && cluster.slices > 1;
       AxisPart part;
-      if (!between) {
-        ASSAY_TRY(read, parse_part(cluster, text, where));
-        part = read;
-      }
+      if (!between) ASSAY_SET(part, parse_part(cluster, text, where));
       const bool again = between ? slices : std::any_of(parts.begin(), parts.end(), [&](const AxisPart& other) {
         return other.axis == part.axis;
       });

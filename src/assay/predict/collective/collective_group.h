@@ -2,7 +2,6 @@
 // are in CollectiveLabels.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
-#include <span>
 
 #include "assay/predict/collective/core_turns.h"
 

@@ -7,7 +7,6 @@
 #pragma once
 #include <array>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "assay/base/explain.h"

@@ -1,8 +1,5 @@
 #include "assay/predict/kernel/kernels.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace assay::kernel {
 namespace {
 

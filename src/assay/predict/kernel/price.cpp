@@ -1,7 +1,5 @@
 #include "assay/predict/kernel/price.h"
 
-#include <algorithm>
-
 #include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/predict/kernel/around_attention.h"

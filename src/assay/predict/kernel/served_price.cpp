@@ -1,5 +1,4 @@
 // The price of a serving step.
-#include <algorithm>
 
 #include "assay/predict/kernel/price.h"
 

@@ -4,7 +4,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>

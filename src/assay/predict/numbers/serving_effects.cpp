@@ -1,7 +1,5 @@
 #include "assay/predict/numbers/serving_effects.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
@@ -59,10 +57,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
 
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model) {
   if (!family || !family->serving) return {};
-  const bool experts =
-      std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                  [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
-  const std::string kind = experts ? "experts" : "dense";
+  const std::string kind = model.has_experts() ? "experts" : "dense";
   return {kind + ", " + family->id, kind, "all"};
 }
 

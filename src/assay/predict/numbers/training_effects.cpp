@@ -1,7 +1,5 @@
 #include "assay/predict/numbers/training_effects.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
@@ -95,26 +93,10 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   return out;
 }
 
-bool has_experts(const model::Transformer& model) {
-  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                     [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
-}
-
-bool has_gated_experts(const model::Transformer& model) {
-  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const model::Layer& layer) {
-    return layer.feed_forward && layer.feed_forward->experts > 0 && layer.feed_forward->gated;
-  });
-}
-
-bool has_state_spaces(const model::Transformer& model) {
-  return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
-                     [](const model::Layer& layer) { return layer.state_space.has_value(); });
-}
-
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model) {
   if (!family || !family->training) return {};
-  const bool experts = has_experts(model);
+  const bool experts = model.has_experts();
   // Chips that run one program have no nodes, and their steps are a class of their own.
   if (family->compiled_whole) {
     if (!experts) return {"dense, " + family->id, family->id, "all"};

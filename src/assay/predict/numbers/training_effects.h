@@ -274,9 +274,6 @@ void add_kinds(const model::Transformer& model, std::vector<Coordinate>& at);
 /// Coordinates of a step, to tell whether it extrapolates.
 std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const model::Transformer& model,
                                          std::int64_t sequence);
-bool has_experts(const model::Transformer& model);
-bool has_gated_experts(const model::Transformer& model);
-bool has_state_spaces(const model::Transformer& model);
 
 /// A file of catalogue/steps, to be read.
 RecordFile effects_file(std::string_view file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/predict/roofline/operation.h"
 
@@ -52,6 +53,11 @@ struct OperationParser {
     if (!text.substr(at).starts_with(token)) return false;
     at += token.size();
     return true;
+  }
+  Result<void> end(std::string hint) {
+    skip();
+    if (at == text.size()) return {};
+    return error(at, fmt::format("unexpected {} at the end", in_quotes(text.substr(at))), std::move(hint));
   }
   std::string_view word() {
     skip();
@@ -110,8 +116,7 @@ struct OperationParser {
       return error(at, fmt::format("[ is missing after {}", in_quotes(dtype)),
                    "write dtype[sizes], e.g. bf16[240,8192]");
     if (scalar_allowed && accept("]")) return tensor;
-    ASSAY_TRY(all, sizes());
-    tensor.sizes = all;
+    ASSAY_SET(tensor.sizes, sizes());
     if (!accept("]")) return error(at, "] is missing", "sizes are separated by commas: bf16[240,8192]");
     return tensor;
   }
@@ -135,11 +140,9 @@ struct OperationParser {
     at = inside;
     OperationTensor operand{dtype, {}, nullptr};
     if (tensor_given) {
-      ASSAY_TRY(parsed, tensor());
-      operand = parsed;
+      ASSAY_SET(operand, tensor());
     } else {
-      ASSAY_TRY(parsed, sizes());
-      operand.sizes = parsed;
+      ASSAY_SET(operand.sizes, sizes());
     }
     if (!accept(")")) return error(at, ") is missing", "write one tensor: add(fp32[1Mi]) or add(1Mi)");
     operation.operands_.assign(static_cast<std::size_t>(operation.function_->operands), operand);
@@ -248,8 +251,7 @@ struct OperationParser {
     if (operation.accumulates_ || accept("->")) {
       skip();
       out_at = at;
-      ASSAY_TRY(parsed, tensor(true));
-      out = parsed;
+      ASSAY_SET(out, tensor(true));
     }
     const auto distinct_letters = [](const OperationTensor& t) {
       std::set<std::string_view> letters;
@@ -273,19 +275,16 @@ struct OperationParser {
       const auto holds = [](const OperationTensor& t, const std::string& name) {
         return std::any_of(t.sizes.begin(), t.sizes.end(), [&](const OperationSize& s) { return s.name == name; });
       };
-      for (std::size_t i = 0; i < a.sizes.size(); ++i) {
-        const std::string& letter = a.sizes[i].name;
-        roles_a[i] = !holds(b, letter) ? 'm' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_a[i] == 'm' && !holds(*out, letter))
-          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
-                       "sum it first, or keep it in the result");
-      }
-      for (std::size_t i = 0; i < b.sizes.size(); ++i) {
-        const std::string& letter = b.sizes[i].name;
-        roles_b[i] = !holds(a, letter) ? 'n' : holds(*out, letter) ? 'b' : 'k';
-        if (roles_b[i] == 'n' && !holds(*out, letter))
-          return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
-                       "sum it first, or keep it in the result");
+      for (const bool is_left : {true, false}) {
+        const OperationTensor &mine = is_left ? a : b, &other = is_left ? b : a;
+        for (std::size_t i = 0; i < mine.sizes.size(); ++i) {
+          const std::string& letter = mine.sizes[i].name;
+          const bool shared = holds(other, letter), kept = holds(*out, letter);
+          if (!shared && !kept)
+            return error(out_at, fmt::format("{} is in one operand only and not in the result", in_quotes(letter)),
+                         "sum it first, or keep it in the result");
+          if (shared) (is_left ? roles_a : roles_b)[i] = kept ? 'b' : 'k';
+        }
       }
       for (const OperationSize& size : out->sizes)
         if (!holds(a, size.name) && !holds(b, size.name))
@@ -368,10 +367,7 @@ Result<Operation> parse_operation(std::string_view text, std::string_view where,
     operation = parser.product(left);
   }
   if (!operation) return operation;
-  parser.skip();
-  if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
-                        "an operation is A @ B -> C or function(tensor)");
+  ASSAY_CHECK(parser.end("an operation is A @ B -> C or function(tensor)"));
   // A letter has one value: given in one place, it applies everywhere.
   for (const std::string& letter : operation->names()) {
     std::optional<double> value;
@@ -400,10 +396,7 @@ Result<OperationTensor> parse_tensor(std::string_view text, std::string_view whe
   if (text.size() > 4096) return fail(std::string(where), "the tensor is longer than 4096 bytes", "");
   OperationParser parser{text, std::string(where), 0};
   ASSAY_TRY(tensor, parser.tensor());
-  parser.skip();
-  if (parser.at < text.size())
-    return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
-                        "one tensor, e.g. bf16[8,128,8192]");
+  ASSAY_CHECK(parser.end("one tensor, e.g. bf16[8,128,8192]"));
   for (const OperationSize& size : tensor.sizes)
     if (!size.value)
       return fail(std::string(where), fmt::format("{} has no number", in_quotes(size.name)),

@@ -3,9 +3,6 @@
 // gather of the weights, and the exchange of one token's activations. Every threshold is a ratio of them. Latency is
 // ignored: with a large batch or model, bandwidth is the larger term.
 #pragma once
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "assay/base/explain.h"
 #include "assay/predict/collective/collectives.h"

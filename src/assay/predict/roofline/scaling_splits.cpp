@@ -1,7 +1,6 @@
 #include "assay/predict/roofline/scaling_splits.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "assay/predict/collective/placement.h"

@@ -107,7 +107,7 @@ class Simulation {
   enum class Port { idle, shifting, ready };
 
   SystolicFrame frame() const {
-    SystolicFrame out{{weight_.begin(), weight_.end()}, {}, {}, works_};
+    SystolicFrame out{at(rows_), at(columns_), {weight_.begin(), weight_.end()}, {}, {}, works_};
     for (Index r = 0; r < rows_; ++r)
       for (Index c = 0; c < columns_; ++c) {
         out.activations.push_back(static_cast<double>(activation_[at(r * (columns_ + 1) + c + 1)]));

@@ -86,6 +86,7 @@ struct SystolicRun {
 
 // What every PE holds after one cycle, row by row.
 struct SystolicFrame {
+  std::size_t rows = 1, columns = 1;
   std::vector<double> weights, activations, sums;
   std::vector<bool> works;  // it multiplied in this cycle
 };

@@ -1,7 +1,6 @@
 // One kernel of a serving step for any number of sequences: its work is linear in them, and price() prices it. Nothing
 // here allocates.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

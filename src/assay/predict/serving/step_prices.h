@@ -1,7 +1,6 @@
 // The kernels of one profile's steps, priced for many batches: what strategies, placements, batches and steps with
 // prompts have in common is priced once.
 #pragma once
-#include <cstdint>
 #include <unordered_map>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // What kernels and collectives of a serving step add up to. One formula prices, lists and derives them.
 #pragma once
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "assay/predict/serving/throughput.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace assay::serving {
 

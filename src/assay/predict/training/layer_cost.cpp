@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <string_view>
 
 #include "assay/base/index.h"
 #include "assay/base/text.h"
@@ -250,15 +249,6 @@ void add_weight(LayerProfile& layer, const model::Weight& weight, double element
 
 }  // namespace
 
-Bytes gathered_bytes(const program::Program& program, const program::Block& forward) {
-  Bytes sum;
-  for (std::int32_t i = forward.first; i < forward.last; ++i)
-    for (int id : program.steps[at(i)].out)
-      if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
-        sum += program::local_bytes(program, program.tensor(id));
-  return sum;
-}
-
 template <class N>
 NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step) {
   return bytes_by_role(num, AxisRoles(program.mesh), program, step);
@@ -478,8 +468,8 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, FusedPrices& prices, 
   // A stage sends the activations between layers.
   for (const program::Block& block : program.blocks)
     if (block.kind >= 0 && block.phase == program::Phase::forward) {
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const program::ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
+      for (const program::Step& step : program.steps_of(block)) {
+        const program::ProgramTensor& in = program.tensor(step.in[0]);
         if (is_boundary(in)) profile.boundary = std::max(profile.boundary, program::local_bytes(program, in));
       }
     }

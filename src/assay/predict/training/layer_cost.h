@@ -170,9 +170,6 @@ NumberOf<N, BytesPerSecond> update_rate(const N& num, const TrainingSetup& setup
 /// traffic of weights and gradients on how they are sharded.
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
-/// Weights that are gathered and kept for the backward pass, on one device.
-Bytes gathered_bytes(const program::Program& program, const program::Block& forward);
-
 /// What prices the kernels of a setup; refers to it.
 kernel::TrainingKernels training_kernels(const TrainingSetup& setup);
 /// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,

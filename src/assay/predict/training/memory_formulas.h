@@ -2,8 +2,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "assay/predict/training/memory.h"
 
 namespace assay::training {

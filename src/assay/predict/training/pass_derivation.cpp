@@ -165,8 +165,8 @@ DerivedKernels derive_kernels(const Traced& num, const PassSource& source, const
     const program::Block& block = pass.recorded.blocks[pass.record.blocks[b]];
     const bool is_last = b + 1 == pass.record.blocks.size();
     bool routes = false;
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Op op = pass.recorded.steps[at(i)].op;
+    for (const program::Step& step : pass.recorded.steps_of(block)) {
+      const program::Op op = step.op;
       routes |= op == program::Op::route || op == program::Op::route_grad;
     }
     for (; next != pass.record.kernels.end() && (is_last || next->steps.front() < block.last); ++next) add(*next);
@@ -235,9 +235,9 @@ NumberOf<Traced, Bytes> derive_kept(const Traced& num, const TrainingSetup& setu
       if (tensor.is_kept && !is_weight && !(tensor.is_given && tensor.is_cross_layer))
         sum = sum + program::named_bytes(num, program, id);
     };
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      for (const int id : program.steps[at(i)].in) add(id);
-      for (const int id : program.steps[at(i)].out) add(id);
+    for (const program::Step& step : program.steps_of(block)) {
+      for (const int id : step.in) add(id);
+      for (const int id : step.out) add(id);
     }
     if (!setup.dropout) continue;
     const DropoutBytesOf<Traced> drawn = dropout_bytes(num, program, block);

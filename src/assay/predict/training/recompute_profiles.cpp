@@ -1,6 +1,5 @@
 #include "assay/predict/training/recompute_profiles.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace assay::training {

@@ -1,8 +1,6 @@
 // What a stage takes: its passes, the end of the step, and the step under a schedule. Written once over a number
 // policy, so that what is derived is what is priced.
 #pragma once
-#include <algorithm>
-#include <optional>
 
 #include "assay/predict/training/memory.h"
 #include "assay/predict/training/waiting.h"

@@ -13,8 +13,7 @@ constexpr double dropped_copies = 1.5;
 template <class N>
 DropoutBytesOf<N> dropout_bytes(const N& num, const program::Program& program, const program::Block& forward) {
   DropoutBytesOf<N> sum;
-  for (std::int32_t i = forward.first; i < forward.last; ++i) {
-    const program::Step& step = program.steps[at(i)];
+  for (const program::Step& step : program.steps_of(forward)) {
     if (step.op == program::Op::add && program.tensor(step.out[0]).tensor_class == program::TensorClass::residual)
       sum.residual = sum.residual + program::local_elements(num, program, program.tensor(step.out[0])) *
                                         num.given("bytes of a mask", storage(Dtype::int8, 1.0), name(Dtype::int8));
@@ -25,27 +24,29 @@ DropoutBytesOf<N> dropout_bytes(const N& num, const program::Program& program, c
   return sum;
 }
 
-template <class N>
-NumberOf<N, Bytes> bytes_around(const N& num, const program::Program& program, const program::Step& step) {
+template <class N, class Ids>
+NumberOf<N, Bytes> bytes_of(const N& num, const program::Program& program, const Ids& ids) {
   NumberOf<N, Bytes> sum{};
-  for (const int id : step.in)
-    if (id >= 0 && !program::is_weight(program.tensor(id))) sum = sum + program::named_bytes(num, program, id);
-  return sum + bytes_made(num, program, step);
-}
-
-template <class N>
-NumberOf<N, Bytes> bytes_made(const N& num, const program::Program& program, const program::Step& step) {
-  NumberOf<N, Bytes> sum{};
-  for (const int id : step.out)
+  for (const int id : ids)
     if (id >= 0 && !program::is_weight(program.tensor(id))) sum = sum + program::named_bytes(num, program, id);
   return sum;
 }
 
 template <class N>
+NumberOf<N, Bytes> bytes_around(const N& num, const program::Program& program, const program::Step& step) {
+  return bytes_of(num, program, step.in) + bytes_made(num, program, step);
+}
+
+template <class N>
+NumberOf<N, Bytes> bytes_made(const N& num, const program::Program& program, const program::Step& step) {
+  return bytes_of(num, program, step.out);
+}
+
+template <class N>
 NumberOf<N, Bytes> gathered_bytes(const N& num, const program::Program& program, const program::Block& forward) {
   NumberOf<N, Bytes> sum{};
-  for (std::int32_t i = forward.first; i < forward.last; ++i)
-    for (const int id : program.steps[at(i)].out)
+  for (const program::Step& step : program.steps_of(forward))
+    for (const int id : step.out)
       if (id >= 0 && program::is_weight(program.tensor(id)) && program.tensor(id).is_kept)
         sum = sum + program::named_bytes(num, program, id);
   return sum;

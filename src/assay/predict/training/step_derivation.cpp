@@ -195,12 +195,11 @@ class StepDeriver {
           origins_.add(fmt::format("{}weights {}{}", trained ? "trained " : "", experts ? "of experts " : "", whose),
                        sums[experts][trained]);
     };
-    for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
-        const std::vector<model::Weight> weights = model::layer_weights(model, stack->kinds[k]);
-        add(weights, "of a layer", [](const model::Weight& weight) { return !weight.shared; });
-        add(weights, "that layers share", [](const model::Weight& weight) { return weight.shared; });
-      }
+    model.for_each_kind([&](const model::Layer& layer, std::int64_t) {
+      const std::vector<model::Weight> weights = model::layer_weights(model, layer);
+      add(weights, "of a layer", [](const model::Weight& weight) { return !weight.shared; });
+      add(weights, "that layers share", [](const model::Weight& weight) { return weight.shared; });
+    });
     const std::vector<model::Weight> outer = model::outer_weights(model);
     add(outer, "of the embedding", is_first);
     add(outer, "of the head", [](const model::Weight& weight) { return !is_first(weight); });
@@ -241,8 +240,7 @@ class StepDeriver {
   }
   void add_widest(std::string_view name, const std::vector<program::Block>& blocks, Bytes widest) {
     for (const program::Block& block : blocks)
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const program::Step& step = program_.steps[at(i)];
+      for (const program::Step& step : program_.steps_of(block)) {
         if (step.is_recomputed || bytes_around(Plain{}, program_, step) != widest) continue;
         origins_.add(name, num_.named(program::step_text(program_, step), bytes_around(num_, program_, step)));
         return;

@@ -1,12 +1,12 @@
 #include "assay/profile/compare/measured.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "assay/base/text.h"
 #include "assay/profile/trace/work.h"
 
 namespace assay::compare {
@@ -90,17 +90,6 @@ class Sweep {
   std::size_t gap_before = 0;
 };
 
-/// What is known of an operation from its name and inputs, found once.
-struct OperationFacts {
-  MeasuredCall::Kind kind = MeasuredCall::Kind::other;
-  Flops flops;
-  double elements = 0, width = 0;
-  bool masked = false, causal = false, to_all = false;
-  std::optional<Dtype> format;
-  std::string shapes, attention;
-  std::vector<std::vector<std::int64_t>> dims;
-};
-
 class Calls {
  public:
   Calls(const trace::Trace& trace, const trace::Vocabulary& vocabulary) : trace_(trace), vocabulary_(vocabulary) {}
@@ -154,38 +143,21 @@ class Calls {
     MeasuredCall call;
     call.known = operation != trace::none;
     if (!call.known) {
-      call.names = lower(trace_.name(event));
+      call.names = lower_case(trace_.name(event));
       return call;
     }
-    const OperationFacts& facts = facts_of(operation);
-    call.kind = facts.kind;
-    call.flops = facts.flops;
-    call.elements = facts.elements;
-    call.width = facts.width;
-    call.masked = facts.masked;
-    call.causal = facts.causal;
-    call.to_all = facts.to_all;
-    call.format = facts.format;
-    call.dims = facts.dims;
-    call.attention = facts.attention;
-    call.shapes = facts.shapes;
+    static_cast<OperationFacts&>(call) = facts_of(operation);
     call.label = trace_.name(trace_.events[operation]);
-    call.names = lower(call.label);
+    call.names = lower_case(call.label);
     call.fused = vocabulary_.role(call.label) == trace::MarkRole::compiled;
     for (std::uint32_t at = trace_.events[operation].parent; at != trace::none; at = trace_.events[at].parent) {
       const std::string& name = trace_.name(trace_.events[at]);
       call.backward |= vocabulary_.role(name) == trace::MarkRole::backward;
       // Other names around it, of regions and graphs, say nothing about what is computed.
       if (trace_.events[at].kind == trace::EventKind::operation && name.find("::") != std::string::npos)
-        call.names += " " + lower(name);
+        call.names += " " + lower_case(name);
     }
     return call;
-  }
-
-  static std::string lower(std::string_view text) {
-    std::string out(text);
-    for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return out;
   }
 
   const OperationFacts& facts_of(std::uint32_t operation) {

@@ -9,29 +9,33 @@
 
 namespace assay::compare {
 
-/// Kernels of one call of an operation or, where none is known, one kernel.
-struct MeasuredCall {
+/// What is known of an operation from its name and inputs.
+struct OperationFacts {
   enum class Kind : std::uint8_t { product, attention, attention_gradient, other };
   Kind kind = Kind::other;
-  trace::WorkClass work = trace::WorkClass::computation;
-  std::size_t category = 0;                     ///< of the kernel that takes longest, in Vocabulary::categories
-  std::string label;                            ///< the operation or, without one, the kernel
-  std::string kernel;                           ///< the one that takes longest
   std::string shapes;                           ///< of the inputs
-  std::string names;                            ///< of the operation and of those around it, in lower case
-  bool backward = false;                        ///< inside of the backward pass
-  bool known = false;                           ///< an operation stands around its kernels
-  bool fused = false;                           ///< a compiler made its kernel of several operations
-  bool masked = false;                          ///< of attention: with a mask of its own
-  bool handover = false;                        ///< a send or a receive from one device to another
   std::vector<std::vector<std::int64_t>> dims;  ///< of the operands of products, of queries and keys of attention
   std::string attention;                        ///< which one it is, as --attention-kernel names it; may be empty
   std::optional<Dtype> format;                  ///< of products and attention
+  bool masked = false;                          ///< of attention: with a mask of its own
   bool causal = false;                          ///< attention that skips what it masks
   bool to_all = false;                          ///< causal attention that no window limits
   Flops flops;                                  ///< of products and attention; 0: not known
   double elements = 0;                          ///< of its largest tensor; 0: not known
   double width = 0;                             ///< last dimension of that tensor; 0: not known
+};
+
+/// Kernels of one call of an operation or, where none is known, one kernel.
+struct MeasuredCall : OperationFacts {
+  trace::WorkClass work = trace::WorkClass::computation;
+  std::size_t category = 0;  ///< of the kernel that takes longest, in Vocabulary::categories
+  std::string label;         ///< the operation or, without one, the kernel
+  std::string kernel;        ///< the one that takes longest
+  std::string names;         ///< of the operation and of those around it, in lower case
+  bool backward = false;     ///< inside of the backward pass
+  bool known = false;        ///< an operation stands around its kernels
+  bool fused = false;        ///< a compiler made its kernel of several operations
+  bool handover = false;     ///< a send or a receive from one device to another
   std::int64_t kernels = 0;
   std::optional<trace::Ticks> launched;  ///< when the host started the first of its kernels
   std::uint32_t thread = 0;              ///< of the host, in Trace::lanes

@@ -165,31 +165,12 @@ Seconds beyond(Seconds time, Seconds kernels, Seconds communication) {
 }  // namespace
 
 std::string_view class_of(program::Op op) {
-  using program::Op;
-  switch (program::facts(op).cost) {
-    case program::CostClass::product:
-      return "products";
-    case program::CostClass::attention:
-      return "attention";
-    case program::CostClass::scan:
-      return "scans";
-    case program::CostClass::norm:
-      return "norms";
-    case program::CostClass::rotation:
-      return "rotations";
-    case program::CostClass::activation:
-      return "activations";
-    case program::CostClass::expert_traffic:
-      return "routing";
-    case program::CostClass::loss:
-      return "loss";
-    case program::CostClass::cast:
-      return "casts";
-    case program::CostClass::optimizer:
-      return "update";
-    default:
-      return op == Op::embed || op == Op::embed_grad ? "embedding" : "element-wise";
-  }
+  constexpr std::string_view other = "element-wise";
+  constexpr std::string_view classes[] = {"products",  "attention",   "scans",   other,  "norms",
+                                          "rotations", "activations", "routing", "loss", "casts",
+                                          "update",    other,         other};
+  if (op == program::Op::embed || op == program::Op::embed_grad) return "embedding";
+  return classes[static_cast<std::size_t>(program::facts(op).cost)];
 }
 
 namespace {

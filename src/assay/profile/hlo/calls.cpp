@@ -1,9 +1,6 @@
 #include "assay/profile/hlo/calls.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cctype>
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
@@ -21,31 +18,6 @@ constexpr std::pair<std::string_view, CallKind> call_kinds[] = {
     {"top-k", CallKind::top_k}};
 constexpr std::pair<std::string_view, ConvolutionPart> convolution_parts[] = {
     {"output", ConvolutionPart::output}, {"input", ConvolutionPart::input}, {"kernel", ConvolutionPart::kernel}};
-
-bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-bool has_any(std::string_view text, const std::vector<std::string>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return has_part(text, part); });
-}
-
-std::string lower_cased(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-template <class Word, std::size_t N>
-void read_word(RecordReader& reader, std::string_view key, const std::pair<std::string_view, Word> (&words)[N],
-               Word& out) {
-  std::string text;
-  reader.text(key, text);
-  std::vector<std::string> known;
-  for (const auto& [word, meaning] : words) {
-    if (word == text) return void(out = meaning);
-    known.emplace_back(word);
-  }
-  if (reader.has(key)) reader.fault(key, fmt::format("{} is not known", in_quotes(text)), suggestion(text, known));
-}
 
 void read_pair(RecordReader& reader, std::string_view key, std::array<std::string, 2>& out) {
   if (!reader.has(key)) return;
@@ -66,8 +38,8 @@ void read_size_keys(AttentionKeys& out, RecordReader& reader) {
 }
 
 void read_call(LibraryCall& out, RecordReader& reader) {
-  read_word(reader, "does", call_kinds, out.does);
-  if (reader.has("makes")) read_word(reader, "makes", convolution_parts, out.makes);
+  reader.word("does", call_kinds, out.does);
+  if (reader.has("makes")) reader.word("makes", convolution_parts, out.makes);
   reader.texts("targets", out.targets);
   for (const auto& [key, list] : std::initializer_list<std::pair<const char*, std::vector<std::string>*>>{
            {"names", &out.names}, {"causal_words", &out.causal_words}, {"backward", &out.backward}})
@@ -100,21 +72,21 @@ void read_calls_file(Calls& out, RecordReader& reader) {
 }  // namespace
 
 bool LibraryCall::is_backward(std::string_view target, std::string_view name) const {
-  return has_any(lower_cased(target), backward) || has_any(lower_cased(name), backward);
+  return contains_any(lower_case(target), backward) || contains_any(lower_case(name), backward);
 }
 
 double LibraryCall::forward_passes(std::string_view target, std::string_view name) const {
   if (!is_backward(target, name)) return 1.0;
   for (const auto& [part, products] : of)
-    if (has_part(name, part)) return products / products_forward;
+    if (contains(name, part)) return products / products_forward;
   return products_backward / products_forward;
 }
 
 const LibraryCall* Calls::find(std::string_view target, std::string_view name, std::string_view configuration) const {
   for (const LibraryCall& call : calls) {
-    const bool named = has_any(target, call.targets) && (call.names.empty() || has_any(name, call.names));
+    const bool named = contains_any(target, call.targets) && (call.names.empty() || contains_any(name, call.names));
     const std::string& stated = call.scores.empty() ? call.sizes.heads : call.scores;
-    if (named && (!call.states_sizes() || has_part(configuration, stated))) return &call;
+    if (named && (!call.states_sizes() || contains(configuration, stated))) return &call;
   }
   return nullptr;
 }

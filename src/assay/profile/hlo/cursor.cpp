@@ -124,13 +124,7 @@ Result<std::string_view> Cursor::bracketed() {
   }
 }
 
-std::string Cursor::where(std::size_t at) const {
-  const std::string_view before = text_.substr(0, std::min(at, text_.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n');
-  const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return fmt::format("{}:{}:{}", file_, line, column);
-}
+std::string Cursor::where(std::size_t at) const { return place_in(file_, text_, at); }
 
 tl::unexpected<Error> Cursor::fault_at(std::size_t at, std::string what, std::string hint) const {
   return fail(where(at), std::move(what), std::move(hint));

@@ -1,8 +1,6 @@
 // What readers of both texts do when all computations are there: names become numbers.
 #pragma once
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "assay/profile/hlo/module.h"

@@ -1,6 +1,5 @@
 // Memory of a program over time: each value has a buffer from where it is made to where it is last used.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "assay/profile/hlo/kernels.h"

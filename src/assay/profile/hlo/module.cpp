@@ -55,17 +55,23 @@ std::vector<std::int64_t> number_list(std::string_view text) {
 
 namespace {
 
+/// Takes a quote away, which may be written with a backslash; empty where there is none.
+std::string_view taken_quote(std::string_view& text) {
+  for (const std::string_view sign : {"\\\"", "\""})
+    if (text.starts_with(sign)) {
+      text.remove_prefix(sign.size());
+      return sign;
+    }
+  return {};
+}
+
 /// What stands behind a whole key, its quote and a colon or an equals sign.
 std::optional<std::string_view> behind_key(std::string_view text, std::string_view key) {
   for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9'); };
     if (at > 0 && is_letter(text[at - 1])) continue;
     std::string_view rest = text.substr(at + key.size());
-    for (const std::string_view sign : {"\\\"", "\""})
-      if (rest.starts_with(sign)) {
-        rest.remove_prefix(sign.size());
-        break;
-      }
+    taken_quote(rest);
     rest = trim(rest.substr(0, std::min<std::size_t>(rest.size(), 4096)));
     if (rest.empty() || (rest.front() != ':' && rest.front() != '=')) continue;
     rest.remove_prefix(1);
@@ -79,11 +85,7 @@ std::optional<std::string_view> behind_key(std::string_view text, std::string_vi
 std::optional<double> number_after(std::string_view text, std::string_view key) {
   auto rest = behind_key(text, key);
   if (!rest) return std::nullopt;
-  for (const std::string_view sign : {"\\\"", "\""})
-    if (rest->starts_with(sign)) {
-      rest->remove_prefix(sign.size());
-      break;
-    }
+  taken_quote(*rest);
   std::size_t end = 0;
   while (end < rest->size() && ((*rest)[end] == '-' || (*rest)[end] == '+' || (*rest)[end] == '.' ||
                                 (*rest)[end] == 'e' || ((*rest)[end] >= '0' && (*rest)[end] <= '9')))
@@ -94,15 +96,12 @@ std::optional<double> number_after(std::string_view text, std::string_view key) 
 std::optional<std::string_view> text_after(std::string_view text, std::string_view key) {
   auto rest = behind_key(text, key);
   if (!rest) return std::nullopt;
-  for (const std::string_view sign : {"\\\"", "\""})
-    if (rest->starts_with(sign)) {
-      rest->remove_prefix(sign.size());
-      std::size_t end = rest->find(sign);
-      while (sign == "\"" && end != std::string_view::npos && end > 0 && (*rest)[end - 1] == '\\')
-        end = rest->find('"', end + 1);
-      return rest->substr(0, end);
-    }
-  return std::nullopt;
+  const std::string_view sign = taken_quote(*rest);
+  if (sign.empty()) return std::nullopt;
+  std::size_t end = rest->find(sign);
+  while (sign == "\"" && end != std::string_view::npos && end > 0 && (*rest)[end - 1] == '\\')
+    end = rest->find('"', end + 1);
+  return rest->substr(0, end);
 }
 
 bool is_hlo_text(std::string_view text) {

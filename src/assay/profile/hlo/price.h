@@ -1,8 +1,6 @@
 // How long a program takes on a cluster: each kernel by the price of kernels, each collective by the price of its
 // group's links, and what runs at the same time.
 #pragma once
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "assay/predict/clock/step_time.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/profile/hlo/cursor.h"
 #include "assay/profile/hlo/linking.h"
@@ -103,8 +104,7 @@ class HloReader {
     ASSAY_TRY(parameters, read_shape(in_));
     module_.parameters = std::move(parameters.members);
     ASSAY_CHECK(in_.expect("->", "behind the entry's parameters"));
-    ASSAY_TRY(result, read_shape(in_));
-    module_.result = std::move(result);
+    ASSAY_SET(module_.result, read_shape(in_));
     in_.move_to(behind);
     return {};
   }
@@ -114,8 +114,7 @@ class HloReader {
     const std::size_t at = text.find("#sdy.mesh<");
     if (at == std::string_view::npos) return {};
     const std::string_view from = text.substr(at);
-    ASSAY_TRY(mesh, parse_sdy_mesh(from.substr(0, from.find('>') + 1), module_.file));
-    module_.mesh = std::move(mesh);
+    ASSAY_SET(module_.mesh, parse_sdy_mesh(from.substr(0, from.find('>') + 1), module_.file));
     return {};
   }
 
@@ -173,8 +172,7 @@ class HloReader {
     if (out.name.empty())
       return in_.fault("expected an instruction", "instructions are written as %name = f32[8] add(%a, %b)");
     ASSAY_CHECK(in_.expect("=", "behind the name of an instruction"));
-    ASSAY_TRY(shape, read_shape(in_));
-    out.shape = std::move(shape);
+    ASSAY_SET(out.shape, read_shape(in_));
     out.opcode = in_.name();
     if (out.opcode.empty() || in_.peek() != '(')
       return in_.fault("expected an operation with its operands in brackets", "such as add(%a, %b)");

@@ -1,11 +1,8 @@
 #include "assay/profile/hlo/recognition.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "assay/base/text.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 
 namespace assay::hlo {
@@ -171,11 +172,9 @@ Result<Sharding> read_sharding(Cursor& in, int depth) {
     return out;
   }
   if (in.take("devices=")) {
-    ASSAY_TRY(tiled, read_tiles(in));
-    out = std::move(tiled);
+    ASSAY_SET(out, read_tiles(in));
   } else if (in.take("mesh")) {
-    ASSAY_TRY(tiled, read_named_tiles(in));
-    out = std::move(tiled);
+    ASSAY_SET(out, read_named_tiles(in));
   } else if (in.take("maximal")) {
     out.kind = Sharding::Kind::maximal;
   } else if (in.take("manual")) {

@@ -323,11 +323,9 @@ class StableReader {
     out.opcode = made(hlo_opcode(statement.operation));
     out.offset = statement.at;
     std::vector<Shape> shapes;
-    if (!statement.types.empty()) {
-      ASSAY_TRY(types,
+    if (!statement.types.empty())
+      ASSAY_SET(shapes,
                 result_types(statement.types, std::max(statement.count, statement.names.size()), in_, statement.at));
-      shapes = std::move(types);
-    }
     if (out.opcode == "constant") {
       const std::size_t dense = statement.attributes.find("dense<");
       out.argument = trim(statement.attributes);
@@ -336,8 +334,7 @@ class StableReader {
         out.argument = value.substr(0, value.find('>'));
       }
     } else {
-      ASSAY_TRY(found, values(region, statement.operands, statement.at));
-      out.operands = std::move(found);
+      ASSAY_SET(out.operands, values(region, statement.operands, statement.at));
       if (statement.operands.find("init:") != std::string_view::npos)  // arrays and their starts in turns
         std::stable_partition(out.operands.begin(), out.operands.end(),
                               [i = 0](std::uint32_t) mutable { return i++ % 2 == 0; });
@@ -504,8 +501,7 @@ class StableReader {
       carry(inner, names, shapes, statement.at);
       ASSAY_CHECK(block(inner, depth + 1));
       inner.computation.name = made(fmt::format("{}.{}.{}", statement.name(), word, in_.at()));
-      ASSAY_TRY(name, close(inner));
-      parts[part] = name;
+      ASSAY_SET(parts[part], close(inner));
     }
     if (generic) in_.move_to(behind);
     Instruction out;

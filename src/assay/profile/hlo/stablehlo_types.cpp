@@ -15,9 +15,7 @@ constexpr const char* tensor_form = "a type is written as tensor<4x4096xbf16>";
 
 /// i32 is s32 here, i1 is pred, and names of floats are in lower case.
 std::string element_name(std::string_view text) {
-  std::string out(trim(text));
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string out = lower_case(trim(text));
   if (out == "i1") return "pred";
   if (out == "complex<f32>") return "c64";
   if (out == "complex<f64>") return "c128";

@@ -1,6 +1,5 @@
 // How often a loop runs.
 #pragma once
-#include <cstdint>
 #include <optional>
 
 #include "assay/profile/hlo/module.h"

@@ -120,7 +120,8 @@ double valid_places(double input, double window, double output, const std::vecto
   return out;
 }
 
-/// Numbers of a word of a window: "size=3x3" gives 3, 3; of "pad=1_2x0_0" the first of each pair.
+}  // namespace
+
 std::vector<double> window_numbers(std::string_view window, std::string_view key, double standard, std::size_t rank) {
   std::vector<double> out(rank, standard);
   const std::size_t at = window.find(key);
@@ -133,24 +134,30 @@ std::vector<double> window_numbers(std::string_view window, std::string_view key
   return out;
 }
 
+std::optional<std::array<std::string_view, 3>> convolution_labels(const Instruction& convolution) {
+  const std::string_view labels = convolution.attribute("dim_labels");
+  const std::size_t under = labels.find('_'), arrow = labels.find("->");
+  if (under == std::string_view::npos || arrow == std::string_view::npos || arrow < under) return std::nullopt;
+  return std::array{labels.substr(0, under), labels.substr(under + 1, arrow - under - 1), labels.substr(arrow + 2)};
+}
+
+namespace {
+
 /// Convolutions are products, too: a window over the input is one more dimension that is summed over. Gradients sum
 /// over the same places; what is made there is the kernel or the input.
 std::optional<Product> convolution_product(const Computation& computation, const Instruction& convolution) {
-  const std::string_view labels = convolution.attribute("dim_labels"), window = convolution.attribute("window");
-  const std::size_t under = labels.find('_'), arrow = labels.find("->");
-  if (under == std::string_view::npos || arrow == std::string_view::npos || arrow < under ||
-      convolution.operands.size() < 2)
-    return std::nullopt;
-  const std::string_view of[3] = {labels.substr(0, under), labels.substr(under + 1, arrow - under - 1),
-                                  labels.substr(arrow + 2)};
+  const auto labels = convolution_labels(convolution);
+  if (!labels || convolution.operands.size() < 2) return std::nullopt;
+  const auto& of = *labels;
+  const std::string_view window = convolution.attribute("window");
   const Shape& made = convolution.shape.members.empty() ? convolution.shape : convolution.shape.members.front();
   const Shape* shapes[3] = {&operand_shape(computation, convolution, 0), &operand_shape(computation, convolution, 1),
                             &made};
   const ConvolutionPart makes = convolution.call ? convolution.call->makes : ConvolutionPart::output;
   if (makes != ConvolutionPart::output) std::swap(shapes[2], shapes[makes == ConvolutionPart::input ? 0 : 1]);
-  for (int i = 0; i < 3; ++i)
+  for (std::size_t i = 0; i < 3; ++i)
     if (of[i].size() != shapes[i]->dims.size()) return std::nullopt;
-  const auto size = [&](int which, char label) {
+  const auto size = [&](std::size_t which, char label) {
     const std::size_t at = of[which].find(label);
     return at == std::string_view::npos ? 1.0 : static_cast<double>(shapes[which]->dims[at]);
   };

@@ -1,7 +1,7 @@
 // What one instruction computes and moves.
 #pragma once
+#include <array>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "assay/base/units.h"
@@ -54,6 +54,11 @@ bool is_free(const Instruction& instruction);
 bool is_fusible(const Instruction& instruction);
 /// Whether each element of the result is of one element of each operand.
 bool is_element_wise(std::string_view opcode);
+
+/// Letters of the dimensions of a convolution's input, kernel and output: "b01f", "01io", "b01f".
+std::optional<std::array<std::string_view, 3>> convolution_labels(const Instruction& convolution);
+/// Numbers of a word of a window: "size=3x3" gives 3, 3; of "pad=1_2x0_0" the first of each pair.
+std::vector<double> window_numbers(std::string_view window, std::string_view key, double standard, std::size_t rank);
 
 /// Bytes that a kernel moves through main memory: each operand once, of slices what is cut out, of updates in place
 /// what is written. Arrays in other memory (of TPUs) do not count.

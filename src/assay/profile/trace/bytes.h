@@ -14,7 +14,7 @@ inline constexpr Bytes largest_profile = 8_GiB;
 /// What a file holds.
 Result<std::string> file_bytes(const std::string& path, std::string_view where);
 
-bool is_gzip(std::string_view bytes);
+inline bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 /// The content of gzip bytes, of all members; `file` is for errors. Of folder zlib/, or of its twin where there is no
 /// zlib.
 Result<std::string> inflated(std::string_view bytes, std::string_view file);

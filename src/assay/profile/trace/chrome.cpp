@@ -1,7 +1,5 @@
 #include "assay/profile/trace/chrome.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "assay/base/text.h"

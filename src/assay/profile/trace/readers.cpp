@@ -1,7 +1,5 @@
 #include "assay/profile/trace/readers.h"
 
-#include <fmt/format.h>
-
 #include "assay/base/text.h"
 #include "assay/profile/trace/bytes.h"
 

@@ -1,6 +1,5 @@
 // Readers of profiles, one file a format. Each takes the bytes of a file, so that front ends may send what they hold.
 #pragma once
-#include <string>
 #include <string_view>
 
 #include "assay/base/result.h"

@@ -1,9 +1,6 @@
 #include "assay/profile/trace/vocabulary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cctype>
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
@@ -11,28 +8,10 @@
 namespace assay::trace {
 namespace {
 
-std::string in_lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-template <class T, std::size_t N>
-void read_word(RecordReader& reader, std::string_view key, const std::pair<std::string_view, T> (&words)[N], T& value) {
-  std::string text;
-  reader.text(key, text);
-  std::vector<std::string> known;
-  for (const auto& [word, meaning] : words) {
-    if (word == text) return void(value = meaning);
-    known.emplace_back(word);
-  }
-  if (reader.has(key)) reader.fault(key, fmt::format("{} is not known", in_quotes(text)), suggestion(text, known));
-}
-
 void read_lower_case(RecordReader& reader, std::string_view key, std::vector<std::string>& out) {
   if (!reader.has(key)) return;
   reader.texts(key, out);
-  for (std::string& text : out) text = in_lower_case(text);
+  for (std::string& text : out) text = lower_case(text);
 }
 
 /// The place of an input, counted from 0; record files count from 1 up.
@@ -55,7 +34,7 @@ void read_category(Category& out, RecordReader& reader) {
   reader.text("id", out.id);
   reader.text("name", out.name);
   reader.check_id(out.id);
-  read_word(reader, "class", classes, out.work_class);
+  reader.word("class", classes, out.work_class);
   reader.count("order", out.order);
   reader.flag("fills", out.fills);
   read_lower_case(reader, "without", out.without);
@@ -71,7 +50,7 @@ void read_operation(OperationForm& out, RecordReader& reader) {
                                                          {"convolution gradient", Form::convolution_gradient},
                                                          {"element-wise", Form::element_wise}};
   reader.texts("names", out.names);
-  read_word(reader, "form", forms, out.form);
+  reader.word("form", forms, out.form);
   for (const auto& [key, place] :
        std::initializer_list<std::pair<const char*, std::int64_t*>>{{"a", &out.a},
                                                                     {"b", &out.b},
@@ -97,14 +76,14 @@ void read_mark(Mark& out, RecordReader& reader) {
                                                              {"recompute", MarkRole::recompute},
                                                              {"backward", MarkRole::backward},
                                                              {"compiled", MarkRole::compiled}};
-  read_word(reader, "role", roles, out.role);
+  reader.word("role", roles, out.role);
   reader.texts("all", out.all);
 }
 
 void read_line(DeviceLine& out, RecordReader& reader) {
   constexpr std::pair<std::string_view, LineRole> roles[] = {
       {"work", LineRole::work}, {"nested work", LineRole::nested_work}, {"steps", LineRole::steps}};
-  read_word(reader, "role", roles, out.role);
+  reader.word("role", roles, out.role);
   if (reader.has("names")) reader.texts("names", out.names);
   if (reader.has("prefixes")) reader.texts("prefixes", out.prefixes);
 }
@@ -151,17 +130,12 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   });
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-bool contains_any(std::string_view text, const std::vector<std::string>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return contains(text, part); });
-}
-
 }  // namespace
 
 bool NameRule::holds(std::string_view name) const { return contains_any(name, any) && !contains_any(name, without); }
 
 Vocabulary::Found Vocabulary::category(std::string_view name) const {
-  const std::string lower = in_lower_case(name);
+  const std::string lower = lower_case(name);
   for (std::size_t i = 0; i < categories.size(); ++i) {
     if (contains_any(lower, categories[i].without)) continue;
     for (const NameRule& rule : categories[i].rules)

@@ -101,7 +101,7 @@ void add(ProgramCount& sum, const Step& step, double times) {
 
 ProgramCount count(const Program& program, const Block& block) {
   ProgramCount sum;
-  for (std::int32_t i = block.first; i < block.last; ++i) add(sum, program.steps[static_cast<std::size_t>(i)], 1.0);
+  for (const Step& step : program.steps_of(block)) add(sum, step, 1.0);
   return sum;
 }
 
@@ -109,8 +109,7 @@ ProgramCount count(const Program& program) {
   ProgramCount sum;
   for (const Block& block : program.blocks) {
     const auto once = static_cast<double>(block.layers), all = once * static_cast<double>(program.microbatches);
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const Step& step = program.steps[static_cast<std::size_t>(i)];
+    for (const Step& step : program.steps_of(block)) {
       add(sum, step, step.once ? once : all);
     }
   }

@@ -75,6 +75,15 @@ std::string list_text(const Mesh& mesh, const std::vector<int>& axes) {
 
 }  // namespace
 
+AxisList ordered(const Mesh& mesh, AxisSet set, const std::vector<AxisList>& known) {
+  for (const AxisList list : known)
+    if (list.set() == set) return list;
+  AxisList list;
+  for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis)
+    if (set & axis_bit(axis)) list = list.pushed(axis);
+  return list;
+}
+
 std::string axes_text(const Mesh& mesh, AxisList axes) { return list_text(mesh, axes.axes()); }
 
 std::string axes_text(const Mesh& mesh, AxisSet axes) {

@@ -92,6 +92,9 @@ std::int64_t replication(const Mesh& mesh, const Tensor& tensor);
 /// True if some dimension does not divide by its axes, so that shards are padded.
 bool is_padded(const Mesh& mesh, const Tensor& tensor);
 
+/// A set as a list: in the order of one of those known, else in that of the mesh.
+AxisList ordered(const Mesh& mesh, AxisSet set, const std::vector<AxisList>& known);
+
 /// Axes of a dimension, major first, or of a set: letters next to each other, words with a plus: "YZ", "dp+fsdp". All
 /// parts X(1), X(2), ... of an axis in order are written as the axis.
 std::string axes_text(const Mesh& mesh, AxisList axes);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/program/language/typing.h"
 
@@ -33,9 +34,9 @@ struct Typing::Functions {
       {"axis_size", &Typing::axis_size_call, true, 1, 1, "axis_size(X)"},
       {"psum", &Typing::psum_call, true, 2, 2, "psum(x, X)"},
       {"pmean", &Typing::pmean_call, true, 2, 2, "pmean(x, X)"},
-      {"all_gather", &Typing::all_gather_call, true, 3, 3, "all_gather(x, X, D)"},
-      {"psum_scatter", &Typing::psum_scatter_call, true, 3, 3, "psum_scatter(x, X, D)"},
-      {"all_to_all", &Typing::all_to_all_call, true, 4, 4, "all_to_all(x, X, D, E)"},             // splits D, joins E
+      {"all_gather", &Typing::resized_call, true, 3, 3, "all_gather(x, X, D)"},
+      {"psum_scatter", &Typing::resized_call, true, 3, 3, "psum_scatter(x, X, D)"},
+      {"all_to_all", &Typing::resized_call, true, 4, 4, "all_to_all(x, X, D, E)"},                // splits D, joins E
       {"ragged_all_to_all", &Typing::ragged_call, true, 4, 4, "ragged_all_to_all(x, X, S, to)"},  // row i goes to to[i]
       {"ragged_return", &Typing::ragged_call, true, 4, 4, "ragged_return(x, X, S, to)"},          // such rows go back
       {"ppermute", &Typing::ppermute_call, true, 3, 64, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1)"},
@@ -273,48 +274,31 @@ Result<int> Typing::pmean_call(const Expression& call, const Wanted& wanted) {
                 {sum, number(program::shard_count(graph_.mesh, axes.set()), call.at)}, {});
 }
 
-Result<int> Typing::all_gather_call(const Expression& call, const Wanted&) {
-  ASSAY_TRY(x, value_of(call.operands[0], {}));
-  ASSAY_TRY(axes, operand_axes(call.operands[1]));
-  ASSAY_TRY(place, operand_dim(call.operands[2], x));
-  Dims dims = graph_.value(x).dims;
-  dims[static_cast<std::size_t>(place)].size *=
-      static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
-  return called(call, x, {program::Collective::all_gather, axes, -1, place}, std::move(dims));
-}
-
-Result<int> Typing::psum_scatter_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_TRY(x, value_of(call.operands[0], wanted));
-  ASSAY_TRY(axes, operand_axes(call.operands[1]));
-  ASSAY_TRY(place, operand_dim(call.operands[2], x));
-  Dims dims = graph_.value(x).dims;
-  Dim& dim = dims[static_cast<std::size_t>(place)];
-  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
-  if (dim.size % ways != 0)
-    return source_.error(call.operands[2].at,
-                         fmt::format("{} = {} is not divisible by {} devices", dim_name(dim.id), dim.size, ways), "");
-  dim.size /= ways;
-  return called(call, x, {program::Collective::reduce_scatter, axes, place}, std::move(dims));
-}
-
-Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
-  ASSAY_TRY(x, value_of(call.operands[0], {}));
-  ASSAY_TRY(axes, operand_axes(call.operands[1]));
-  ASSAY_TRY(split, operand_dim(call.operands[2], x));
-  ASSAY_TRY(join, operand_dim(call.operands[3], x));
-  if (split == join)
+Result<int> Typing::resized_call(const Expression& call, const Wanted& wanted) {
+  const bool splits = call.text != "all_gather", joins = call.text != "psum_scatter";
+  ASSAY_TRY(x, value_of(call.operands[0], joins ? Wanted() : wanted));
+  Call how;
+  how.kind = !joins    ? program::Collective::reduce_scatter
+             : !splits ? program::Collective::all_gather
+                       : program::Collective::all_to_all;
+  ASSAY_SET(how.axes, operand_axes(call.operands[1]));
+  if (splits) ASSAY_SET(how.split, operand_dim(call.operands[2], x));
+  if (joins) ASSAY_SET(how.join, operand_dim(call.operands.back(), x));
+  if (how.split == how.join)
     return source_.error(call.operands[3].at, "the dimension that is split is not the one that is joined",
                          "name two dimensions");
   Dims dims = graph_.value(x).dims;
-  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
-  Dim& smaller = dims[static_cast<std::size_t>(split)];
-  if (smaller.size % ways != 0)
-    return source_.error(
-        call.operands[2].at,
-        fmt::format("{} = {} is not divisible by {} devices", dim_name(smaller.id), smaller.size, ways), "");
-  smaller.size /= ways;
-  dims[static_cast<std::size_t>(join)].size *= ways;
-  return called(call, x, {program::Collective::all_to_all, axes, split, join}, std::move(dims));
+  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, how.axes.set()));
+  if (splits) {
+    Dim& smaller = dims[static_cast<std::size_t>(how.split)];
+    if (smaller.size % ways != 0)
+      return source_.error(
+          call.operands[2].at,
+          fmt::format("{} = {} is not divisible by {} devices", dim_name(smaller.id), smaller.size, ways), "");
+    smaller.size /= ways;
+  }
+  if (joins) dims[static_cast<std::size_t>(how.join)].size *= ways;
+  return called(call, x, how, std::move(dims));
 }
 
 Result<int> Typing::ragged_call(const Expression& call, const Wanted&) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "assay/base/text.h"
 
 namespace assay::language {

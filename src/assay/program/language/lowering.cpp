@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/program/language/rows.h"
 #include "assay/program/lower/builder.h"
@@ -432,14 +433,10 @@ program::Mesh mesh_of(const Syntax& syntax) {
 Result<Compiled> compile(const Source& source, const Syntax& syntax, Reading reading, const plan::Prices& prices,
                          bool backward) {
   Compiled out;
-  ASSAY_TRY(graph, graph_of(source, syntax, reading));
-  out.graph = std::move(graph);
+  ASSAY_SET(out.graph, graph_of(source, syntax, reading));
   if (backward && out.graph.loss < 0 && !out.graph.results.empty()) out.graph.loss = out.graph.results.back();
   Choices choices;
-  if (out.graph.mode != Mode::manual) {
-    ASSAY_TRY(chosen, choose_shardings(source, out.graph, prices));
-    choices = std::move(chosen);
-  }
+  if (out.graph.mode != Mode::manual) ASSAY_SET(choices, choose_shardings(source, out.graph, prices));
   ASSAY_CHECK(Lowering(source, out, prices).run(choices));
   return out;
 }

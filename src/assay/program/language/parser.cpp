@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/program/language/lexer.h"
 #include "assay/program/language/syntax.h"
@@ -106,8 +107,7 @@ class Parser {
     if (first.text == "dims") return sizes(syntax_.dims, "write dims B=8, D=16", most_size);
     if (first.text == "mode") return mode();
     if (first.text == "dtype") {
-      ASSAY_TRY(name, word("a number format", "e.g. dtype bf16"));
-      syntax_.dtype = name;
+      ASSAY_SET(syntax_.dtype, word("a number format", "e.g. dtype bf16"));
       return {};
     }
     if (first.text == "input") return input(out);
@@ -116,8 +116,7 @@ class Parser {
     made.kind = first.text == "result" ? Statement::Kind::result : Statement::Kind::gradients;
     if (first.text == "gradients" && !accept_word("of")) return wrong("\"of\"", "write gradients of NAME");
     do {
-      ASSAY_TRY(tensor, written_tensor());
-      made.target = tensor;
+      ASSAY_SET(made.target, written_tensor());
       out.push_back(made);
     } while (accept(","));
     return {};
@@ -163,14 +162,10 @@ class Parser {
     Statement made;
     made.kind = Statement::Kind::input;
     made.at = here().at;
-    ASSAY_TRY(tensor, written_tensor());
-    made.target = tensor;
+    ASSAY_SET(made.target, written_tensor());
     made.fill.seed = ++inputs_;
     made.fill.at = here().at;
-    if (accept("=")) {
-      ASSAY_TRY(fill, filled(made.fill.seed));
-      made.fill = fill;
-    }
+    if (accept("=")) ASSAY_SET(made.fill, filled(made.fill.seed));
     out.push_back(std::move(made));
     return {};
   }
@@ -189,11 +184,9 @@ class Parser {
       }
       if (accept_word("below")) {
         if (here().kind == Token::Kind::word) {
-          ASSAY_TRY(dim, word("a dimension", hint));
-          fill.below_dim = dim;
+          ASSAY_SET(fill.below_dim, word("a dimension", hint));
         } else {
-          ASSAY_TRY(limit, count(hint, 1, most_size));
-          fill.below = limit;
+          ASSAY_SET(fill.below, count(hint, 1, most_size));
         }
       }
     } else if (here().is("[")) {
@@ -201,8 +194,7 @@ class Parser {
       ASSAY_CHECK(literal(fill.literal, 0));
     } else {
       fill.kind = Fill::Kind::constant;
-      ASSAY_TRY(value, signed_number(hint));
-      fill.constant = value;
+      ASSAY_SET(fill.constant, signed_number(hint));
     }
     return fill;
   }
@@ -232,11 +224,9 @@ class Parser {
     Statement made;
     made.kind = kind;
     made.at = here().at;
-    ASSAY_TRY(tensor, written_tensor());
-    made.target = tensor;
+    ASSAY_SET(made.target, written_tensor());
     ASSAY_CHECK(expect("=", "write NAME = EXPRESSION"));
-    ASSAY_TRY(value, expression(0));
-    made.value = std::move(value);
+    ASSAY_SET(made.value, expression(0));
     out.push_back(std::move(made));
     return {};
   }
@@ -247,15 +237,13 @@ class Parser {
     made.at = first.at;
     if (++depth_ > deepest) return source_.error(first.at, "loops are nested too deeply", "");
     if (first.text == "for") {
-      ASSAY_TRY(counter, word("a name", "write for i in 0..4 { ... }"));
-      made.counter = counter;
+      ASSAY_SET(made.counter, word("a name", "write for i in 0..4 { ... }"));
       if (!accept_word("in")) return wrong("\"in\"", "write for i in 0..4 { ... }");
       ASSAY_TRY(from, count("write for i in 0..4 { ... }", 0, 4096));
       made.first = from;
       ASSAY_CHECK(expect("..", "write for i in 0..4 { ... }: from 0 to 3"));
     }
-    ASSAY_TRY(to, count("write repeat 4 { ... }", 0, 4096));
-    made.last = to;
+    ASSAY_SET(made.last, count("write repeat 4 { ... }", 0, 4096));
     ASSAY_CHECK(expect("{", "the body of a loop stands in { }"));
     ASSAY_CHECK(statements(made.body, true));
     ASSAY_CHECK(expect("}", "a loop ends with }"));
@@ -268,8 +256,7 @@ class Parser {
   Result<WrittenTensor> written_tensor() {
     constexpr std::string_view hint = "write NAME[B_X, D]";
     WrittenTensor tensor;
-    ASSAY_TRY(name, word("the name of a tensor", hint));
-    tensor.name = name;
+    ASSAY_SET(tensor.name, word("the name of a tensor", hint));
     if (accept("[")) {
       tensor.has_dims = true;
       while (!here().is("]")) {

@@ -196,16 +196,6 @@ class Propagation {
   }
 
   // --- what an operation can do
-  /// Axes of the order in which an operand, or the line, already has them.
-  AxisList ordered(AxisSet set, const std::vector<AxisList>& known) const {
-    for (const AxisList list : known)
-      if (list.set() == set) return list;
-    AxisList list;
-    for (int axis = 0; axis < static_cast<int>(graph_.mesh.axes.size()); ++axis)
-      if (set & program::axis_bit(axis)) list = list.pushed(axis);
-    return list;
-  }
-
   bool divides(const Row& row, AxisSet axes) const {
     return row.size % static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes)) == 0;
   }
@@ -338,7 +328,8 @@ class Propagation {
       if (left <= 0) return;
       if (i == axes.size()) {
         --left;
-        for (std::size_t r = 0; r < sets.size(); ++r) split.rows[r] = ordered(sets[r], with.lists);
+        for (std::size_t r = 0; r < sets.size(); ++r)
+          split.rows[r] = program::ordered(graph_.mesh, sets[r], with.lists);
         visit(split);
         return;
       }

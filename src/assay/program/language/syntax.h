@@ -1,7 +1,6 @@
 // A program as it is written: declarations and statements, before names and sizes are known to fit.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/program/plan/planner.h"
 
@@ -226,8 +227,7 @@ Result<void> Typing::assign(const Statement& statement) {
   Wanted wanted;
   Dims dims;
   if (target.has_dims) {
-    ASSAY_TRY(given, dims_of(target));
-    dims = given;
+    ASSAY_SET(dims, dims_of(target));
     wanted.emplace();
     for (const Dim& dim : dims) wanted->push_back(dim.id);
   } else if (target.has_braces) {
@@ -254,16 +254,14 @@ Result<void> Typing::assign(const Statement& statement) {
   const bool reorders = wanted && !std::equal(wanted->begin(), wanted->end(), graph_.value(made).dims.begin(),
                                               [](int dim, const Dim& have) { return have.id == dim; });
   const bool pins = target.is_pinned() && reading_ == Reading::sharded;
-  if (reorders || (pins && (is_other || graph_.value(made).given != Value::Given::no))) {
-    ASSAY_TRY(copy, mapped(statement.value->at, program::Function::copy, {made}, wanted));
-    made = copy;
-  }
+  if (reorders || (pins && (is_other || graph_.value(made).given != Value::Given::no)))
+    ASSAY_SET(made, mapped(statement.value->at, program::Function::copy, {made}, wanted));
   if (pins) {
     if (is_manual())
       return source_.error(target.name.at, "in a manual program, tensors are those of one device",
                            "write shardings at inputs and results only");
-    ASSAY_TRY(sharding, sharding_of(target, graph_.value(made).dims, false));
-    graph_.values[static_cast<std::size_t>(made)].pinned = sharding;
+    ASSAY_SET(graph_.values[static_cast<std::size_t>(made)].pinned,
+              sharding_of(target, graph_.value(made).dims, false));
   }
   names_[target_] = made;
   return {};

@@ -68,9 +68,8 @@ class Typing {
   Result<int> axis_size_call(const Expression& call, const Wanted& wanted);
   Result<int> psum_call(const Expression& call, const Wanted& wanted);
   Result<int> pmean_call(const Expression& call, const Wanted& wanted);
-  Result<int> all_gather_call(const Expression& call, const Wanted& wanted);
-  Result<int> psum_scatter_call(const Expression& call, const Wanted& wanted);
-  Result<int> all_to_all_call(const Expression& call, const Wanted& wanted);
+  /// Collectives that make a dimension smaller, one larger, or both.
+  Result<int> resized_call(const Expression& call, const Wanted& wanted);
   Result<int> ragged_call(const Expression& call, const Wanted& wanted);
   Result<int> ppermute_call(const Expression& call, const Wanted& wanted);
   Value made_by(const Expression& call, program::Op op, std::vector<int> in) const;

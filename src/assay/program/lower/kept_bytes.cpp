@@ -15,16 +15,16 @@ Bytes kept_bytes(const program::Program& program, const program::Block& forward)
     if (tensor.is_kept && !(tensor.is_given && tensor.is_cross_layer))
       sum += program::local_bytes(tensor, tensor.elements);
   };
-  for (std::int32_t i = forward.first; i < forward.last; ++i) {
-    for (int id : program.steps[at(i)].in) add(id);
-    for (int id : program.steps[at(i)].out) add(id);
+  for (const program::Step& step : program.steps_of(forward)) {
+    for (int id : step.in) add(id);
+    for (int id : step.out) add(id);
   }
   return sum;
 }
 
 int kept_encoded(const program::Program& program, const program::Block& forward) {
-  for (std::int32_t i = forward.first; i < forward.last; ++i)
-    for (int id : program.steps[at(i)].in)
+  for (const program::Step& step : program.steps_of(forward))
+    for (int id : step.in)
       if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_cross_layer && program.tensor(id).is_kept &&
           program.tensor(id).tensor_class == program::TensorClass::residual)
         return id;

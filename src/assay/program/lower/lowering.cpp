@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
 #include "assay/program/lower/branches.h"

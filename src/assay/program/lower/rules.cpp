@@ -1,6 +1,5 @@
 #include "assay/program/lower/rules.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

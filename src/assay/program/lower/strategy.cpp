@@ -66,10 +66,10 @@ constexpr std::size_t most_tensor_parts = 4;
 /// How many ways each part of the tensor axis splits: products of the leading parts divide the key heads.
 std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transformer& model) {
   std::vector<std::int64_t> shared;
-  for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
-    for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
-      for (const auto* a : {&stack->kinds[i].attention, &stack->kinds[i].cross_attention})
-        if (*a && (*a)->kv_rank == 0) shared.push_back(std::gcd((*a)->kv_heads, tensor));
+  model.for_each_kind([&](const model::Layer& layer, std::int64_t) {
+    for (const auto* a : {&layer.attention, &layer.cross_attention})
+      if (*a && (*a)->kv_rank == 0) shared.push_back(std::gcd((*a)->kv_heads, tensor));
+  });
   std::sort(shared.begin(), shared.end());
   std::vector<std::int64_t> cuts;
   std::int64_t before = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/base/assign.h"
 #include "assay/base/text.h"
 
 namespace assay::plan {
@@ -19,12 +20,8 @@ class Parser {
 
   Result<ShardingExpression> expression() {
     ShardingExpression parsed;
-    ASSAY_TRY(left, tensor());
-    parsed.left = left;
-    if (accept("*") || accept("@") || accept("\xc2\xb7")) {
-      ASSAY_TRY(right, tensor());
-      parsed.right = right;
-    }
+    ASSAY_SET(parsed.left, tensor());
+    if (accept("*") || accept("@") || accept("\xc2\xb7")) ASSAY_SET(parsed.right, tensor());
     if (accept("->") || accept("=>")) {
       skip();
       const std::size_t at = at_;
@@ -126,10 +123,7 @@ class Parser {
           return error(at, fmt::format("dimension {} appears twice in one tensor", in_quotes(dim.name)), "");
       if (tensor.dims.size() == program::max_tensor_rank)
         return error(at, fmt::format("a tensor has at most {} dimensions", program::max_tensor_rank), "");
-      if (accept("_")) {
-        ASSAY_TRY(list, axes(used));
-        tensor.sharding.dims[tensor.dims.size()] = list;
-      }
+      if (accept("_")) ASSAY_SET(tensor.sharding.dims[tensor.dims.size()], axes(used));
       tensor.dims.push_back(std::move(dim));
     } while (accept(","));
     if (!accept("]")) return error(at_, "] is missing", "dimensions are separated by commas");

@@ -1,7 +1,6 @@
 #include "assay/program/plan/planner.h"
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 
 #include "assay/program/plan/correspondence.h"
@@ -129,27 +128,17 @@ struct View {
   }
 };
 
-/// The steps from the explorer's start to a sharding it reached forwards.
-void forward_moves(const View& view, int id, std::vector<PlanOutline::Move>& moves) {
+/// The steps between the explorer's start and a sharding that it reached, forwards or backwards.
+void find_moves(const View& view, int id, bool forwards, std::vector<PlanOutline::Move>& moves) {
   const Explorer& explorer = *view.explorer;
   moves.clear();
   for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
     const Reached& here = explorer.at(id);
-    moves.push_back({here.kind, here.axes, explorer.sharding(here.parent), explorer.sharding(id),
-                     view.cost(id) - view.cost(here.parent)});
+    const auto [from, to] = forwards ? std::pair(here.parent, id) : std::pair(id, here.parent);
+    moves.push_back(
+        {here.kind, here.axes, explorer.sharding(from), explorer.sharding(to), view.cost(id) - view.cost(here.parent)});
   }
-  std::reverse(moves.begin(), moves.end());
-}
-
-/// The steps from a sharding that was reached backwards to the explorer's start.
-void backward_moves(const View& view, int id, std::vector<PlanOutline::Move>& moves) {
-  const Explorer& explorer = *view.explorer;
-  moves.clear();
-  for (; explorer.at(id).parent >= 0; id = explorer.at(id).parent) {
-    const Reached& here = explorer.at(id);
-    moves.push_back({here.kind, here.axes, explorer.sharding(id), explorer.sharding(here.parent),
-                     view.cost(id) - view.cost(here.parent)});
-  }
+  if (forwards) std::reverse(moves.begin(), moves.end());
 }
 
 /// Adds the moves of a tensor to a plan; returns its number at the end.
@@ -353,9 +342,9 @@ void Planner::Workspace::search(const ShardingExpression& e, const Prices& at, s
 }
 
 void Planner::Workspace::describe(const Candidate& candidate) {
-  forward_moves(left, candidate.left, outline.left);
-  forward_moves(right, candidate.right, outline.right);
-  backward_moves(result, candidate.result, outline.result);
+  find_moves(left, candidate.left, true, outline.left);
+  find_moves(right, candidate.right, true, outline.right);
+  find_moves(result, candidate.result, false, outline.result);
   outline.left_factor = left.sharding(candidate.left);
   outline.right_factor = right.sharding(candidate.right);
   outline.product = result.sharding(candidate.result);
@@ -412,7 +401,7 @@ int Planner::reshard(Plan& plan, int from, const program::Sharding& target, cons
   const int id = view.explorer->find(without_unit_axes(at.mesh, target));
   while (!view.explorer->settled(id))
     if (!view.next(infinity)) throw InternalError("a sharding cannot be reached");
-  forward_moves(view, id, at.outline.left);
+  find_moves(view, id, true, at.outline.left);
   return add_moves(at.mesh, from, at.outline.left, plan);
 }
 

@@ -5,7 +5,6 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "assay/base/result.h"

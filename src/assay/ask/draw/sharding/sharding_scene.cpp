@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "assay/ask/draw/lettering.h"
 #include "assay/ask/draw/page.h"

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/ask/draw/lettering.h"
 #include "assay/ask/draw/topology/torus_sketch.h"

@@ -60,7 +60,7 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
     });
   });
   reader.finish();
-  return file.result();
+  return joined(std::move(file.faults));
 }
 
 /// The figures of a chapter, or of all: requests that draw them, and what may be varied.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "assay/ask/verbs/collective/collective.h"
+#include "assay/ask/verbs/interval_members.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/collective/collective_models.h"
@@ -220,10 +221,7 @@ report::Members time_members(const collective::CollectiveCost<Plain>& cost, Seco
   if (!spreads) return time;
   const double spread = between_nodes ? spreads->between_nodes.value_or(spreads->collective) : spreads->collective;
   if (spread > 0.0)
-    time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread))},
-                                                  {"high", estimate * (1.0 + spread)},
-                                                  {"coverage", hardware::spread_coverage},
-                                                  {"basis", calibrated->numbers.basis}});
+    time.emplace_back("interval", spread_interval(cost.lower, estimate, spread, calibrated->numbers.basis));
   return time;
 }
 

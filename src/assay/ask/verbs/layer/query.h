@@ -1,6 +1,5 @@
 // The parts of `assay layer`: the question, and its sweeps.
 #pragma once
-#include <optional>
 
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/cluster.h"

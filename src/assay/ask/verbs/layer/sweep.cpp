@@ -90,10 +90,8 @@ Result<report::Response> over_sizes(const Request& request, const Context& conte
       response.notes.push_back(fmt::format("{} = {}: nothing fits", variation.name, size));
       continue;
     }
-    if (!critical && is_compute_bound(*point)) {
-      ASSAY_TRY(from, knee(request, context, variation.name, points.empty() ? size - 1 : points.back().size, size));
-      critical = from;
-    }
+    if (!critical && is_compute_bound(*point))
+      ASSAY_SET(critical, knee(request, context, variation.name, points.empty() ? size - 1 : points.back().size, size));
     points.push_back(*std::move(point));
   }
   if (points.empty()) return fail("--vary", "nothing fits at any of these sizes", "give smaller ones or more memory");

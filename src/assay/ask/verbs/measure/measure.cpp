@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "assay/ask/verbs/measure/measure.h"
-#include "assay/ask/verbs/run/engine.h"
+#include "assay/ask/verbs/run/run.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/lab/fit/measured.h"

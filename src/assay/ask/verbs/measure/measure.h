@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "assay/ask/report/document.h"
-#include "assay/ask/verbs/profile/query.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/base/result.h"
 #include "assay/engine/ranks/mpi.h"

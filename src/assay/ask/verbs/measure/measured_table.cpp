@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "assay/base/text.h"
 #include "assay/engine/kernels/blas.h"
 #include "assay/lab/measure/cpu.h"

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/report/patterns.h"
 #include "assay/ask/report/reader.h"
-#include "assay/ask/verbs/profile/against.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/base/text.h"
 #include "assay/lab/fit/measured.h"
 #include "assay/profile/trace/bytes.h"

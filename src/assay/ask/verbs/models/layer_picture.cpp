@@ -44,8 +44,8 @@ std::vector<draw::FlowLine> step_lines(const program::Program& program, const pr
 std::string sizes_text(const program::Program& program, const program::Block& block) {
   std::string text;
   std::vector<std::string> seen{"B", "S", "T"};
-  for (std::int32_t s = block.first; s < block.last; ++s)
-    for (const std::int16_t id : program.steps[static_cast<std::size_t>(s)].in) {
+  for (const program::Step& step : program.steps_of(block))
+    for (const std::int16_t id : step.in) {
       if (id < 0) continue;
       for (const program::Dimension& dim : program::to_tensor(program, program.tensor(id)).dims) {
         if (std::find(seen.begin(), seen.end(), dim.name) != seen.end()) continue;

@@ -39,8 +39,7 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
   if (const auto text = request.value("batch")) {
     if (!query.sequence)
       return fail("--batch", "a batch of sequences needs their length", "add --seq N", Error::Kind::usage);
-    ASSAY_TRY(batch, parse_count(*text, "--batch"));
-    query.batch = batch;
+    ASSAY_SET(query.batch, parse_count(*text, "--batch"));
   }
   for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
     if (value && *value > most)

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/profile/against.h"
+#include "assay/ask/verbs/profile/profile.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/profile/remedies.h"
-#include "assay/ask/verbs/profile/sections.h"
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/profile/profile.h"
 
 namespace assay::verbs::profile {
 namespace {

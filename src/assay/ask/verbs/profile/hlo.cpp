@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/profile/trace/bytes.h"

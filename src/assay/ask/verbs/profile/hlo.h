@@ -6,7 +6,7 @@
 
 #include "assay/ask/draw/scene.h"
 #include "assay/ask/report/screen.h"
-#include "assay/ask/verbs/profile/query.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/profile/hlo/liveness.h"
 #include "assay/profile/hlo/price.h"
 #include "assay/profile/hlo/recognition.h"

@@ -5,7 +5,7 @@
 
 #include "assay/ask/draw/chart/roofline_chart.h"
 #include "assay/ask/draw/stacked.h"
-#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::profile {

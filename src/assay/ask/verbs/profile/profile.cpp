@@ -5,9 +5,8 @@
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/report/reader.h"
-#include "assay/ask/verbs/profile/against.h"
 #include "assay/ask/verbs/profile/hlo.h"
-#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/profile/trace/bytes.h"

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/profile/query.h"
+#include "assay/ask/verbs/profile/profile.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <set>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/profile/sections.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/profile/trace/readers.h"

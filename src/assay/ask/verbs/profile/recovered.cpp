@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "assay/ask/verbs/profile/against.h"
+#include "assay/ask/verbs/profile/profile.h"
 #include "assay/hardware/calibration.h"
 
 namespace assay::verbs::profile {

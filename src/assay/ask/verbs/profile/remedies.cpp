@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/profile/remedies.h"
+#include "assay/ask/verbs/profile/profile.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <map>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/profile/sections.h"
 
 namespace assay::verbs::profile {
 namespace {

@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "assay/ask/report/patterns.h"
-#include "assay/ask/verbs/profile/against.h"
 #include "assay/ask/verbs/profile/hlo.h"
-#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/profile/profile.h"
 
 namespace assay::verbs::profile {
 namespace {

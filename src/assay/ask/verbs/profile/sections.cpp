@@ -1,9 +1,6 @@
-#include "assay/ask/verbs/profile/sections.h"
-
-#include <fmt/format.h>
+#include "assay/ask/verbs/profile/profile.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/base/text.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "assay/ask/verbs/interval_members.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 
@@ -49,10 +50,7 @@ report::Members estimate_range(const kernel::OperationEstimate& estimate, const 
   const double spread = estimate.spread(operation);
   report::Members members = report::range(bound.lower, time, bound.upper);
   if (spread > 0.0)
-    members.emplace_back("interval", report::Members{{"low", std::max(bound.lower, time / (1.0 + spread))},
-                                                     {"high", time * (1.0 + spread)},
-                                                     {"coverage", hardware::spread_coverage},
-                                                     {"basis", estimate.calibration().basis}});
+    members.emplace_back("interval", spread_interval(bound.lower, time, spread, estimate.calibration().basis));
   return members;
 }
 

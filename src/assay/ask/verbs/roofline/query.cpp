@@ -12,8 +12,6 @@
 namespace assay::verbs::roofline_verb {
 namespace {
 
-constexpr std::size_t max_sweep = 4096;
-
 Result<Flops> parse_flops(std::string_view text, std::string_view where) {
   Flops flops;
   if (const auto number = parse_number(trim(text))) {
@@ -29,32 +27,6 @@ Result<Flops> parse_flops(std::string_view text, std::string_view where) {
   if (flops < Flops(0))
     return fail(std::string(where), fmt::format("{} is negative", in_quotes(text)), "give 0 or more");
   return flops;
-}
-
-/// "B=1..4096" doubles, "B=1..4096:64" steps by 64, "B=1,8,240" lists.
-Result<Sweep> parse_sweep(std::string_view text) {
-  const auto wrong = [&] {
-    return fail("--vary", fmt::format("{} is not a sweep", in_quotes(text)),
-                "write B=1..4096 (doubling), B=64..1024:64 (steps) or B=1,8,240", Error::Kind::usage);
-  };
-  const std::size_t equals = text.find('=');
-  if (equals == std::string_view::npos || trim(text.substr(0, equals)).empty()) return wrong();
-  Sweep sweep{std::string(trim(text.substr(0, equals))), {}};
-  const std::string_view values = text.substr(equals + 1);
-  if (values.find("..") == std::string_view::npos) {
-    for (const std::string& part : split(values, ',')) {
-      ASSAY_TRY(value, parse_count(part, "--vary"));
-      sweep.values.push_back(static_cast<double>(value));
-    }
-  } else {
-    ASSAY_TRY(counts, counts_of_range(values, "--vary", max_sweep));
-    if (counts.size() > max_sweep)
-      return fail("--vary", fmt::format("more than {} points", max_sweep), "use a larger step", Error::Kind::usage);
-    sweep.values.assign(counts.begin(), counts.end());
-  }
-  if (sweep.values.size() > max_sweep)
-    return fail("--vary", fmt::format("more than {} points", max_sweep), "", Error::Kind::usage);
-  return sweep;
 }
 
 Result<roofline::Tile> parse_tile(std::string_view text) {
@@ -139,10 +111,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
         return fail(fmt::format("--{}", option), "this applies to an operation, not to raw FLOP and bytes",
                     "leave it out", Error::Kind::usage);
     if (const auto text = request.value("flops")) ASSAY_SET(query.flops, parse_flops(*text, "--flops"));
-    if (const auto text = request.value("bytes")) {
-      ASSAY_TRY(bytes, roofline::parse_bytes(*text, "--bytes"));
-      query.bytes = bytes;
-    }
+    if (const auto text = request.value("bytes")) ASSAY_SET(query.bytes, roofline::parse_bytes(*text, "--bytes"));
     if (query.flops == Flops(0) && query.bytes == Bytes(0))
       return fail("roofline", "there is no work: FLOP and bytes are both zero", "");
     return {};
@@ -200,16 +169,24 @@ Result<void> read_counting(const Request& request, RooflineQuery& query) {
 
 Result<void> read_free_size(const Request& request, RooflineQuery& query) {
   if (query.operations.empty()) return {};
-  if (const auto text = request.value("vary")) ASSAY_SET(query.sweep, parse_sweep(*text));
+  std::vector<std::string> all;
+  for (const roofline::Operation& operation : query.operations) {
+    if (operation.is_attention() && (request.has("vary") || !operation.free_sizes().empty()))
+      return fail("roofline", "attention needs a number for every size", "give them with --sizes", Error::Kind::usage);
+    for (std::string& letter : operation.names())
+      if (std::find(all.begin(), all.end(), letter) == all.end()) all.push_back(std::move(letter));
+  }
+  if (all.empty()) all.emplace_back("B");  // which no operation has
+  std::vector<VariedNumber> axes;
+  for (const std::string& letter : all) axes.push_back({letter, &parse_varied_count, "1..4096"});
+  ASSAY_SET(query.sweep, read_variation(request, axes));
   for (const roofline::Operation& operation : query.operations) {
     const auto letters = operation.names();
-    if (operation.is_attention() && (query.sweep || !operation.free_sizes().empty()))
-      return fail("roofline", "attention needs a number for every size", "give them with --sizes", Error::Kind::usage);
-    if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->letter) == letters.end())
-      return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->letter)),
-                  suggestion(query.sweep->letter, letters), Error::Kind::usage);
+    if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->name) == letters.end())
+      return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->name)),
+                  suggestion(query.sweep->name, letters), Error::Kind::usage);
     std::vector<std::string> free = operation.free_sizes();
-    free.erase(std::remove(free.begin(), free.end(), query.sweep ? query.sweep->letter : ""), free.end());
+    free.erase(std::remove(free.begin(), free.end(), query.sweep ? query.sweep->name : ""), free.end());
     if (free.size() > (query.sweep ? 0 : 1))
       return fail("roofline", fmt::format("{} {} free", join(free, ", "), free.size() == 1 ? "is" : "are"),
                   "one size may stay free; give the others with --sizes " + free.back() + "=8192", Error::Kind::usage);
@@ -219,7 +196,7 @@ Result<void> read_free_size(const Request& request, RooflineQuery& query) {
       query.letter = free[0];
     }
   }
-  if (query.sweep) query.letter = query.sweep->letter;
+  if (query.sweep) query.letter = query.sweep->name;
   return {};
 }
 

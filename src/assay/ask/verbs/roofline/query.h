@@ -2,10 +2,10 @@
 #pragma once
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "assay/ask/report/document.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/cluster.h"
@@ -15,12 +15,6 @@
 namespace assay::verbs::roofline_verb {
 
 // What a roofline request says, checked: the work, the roof, the free size.
-
-/// A letter and the sizes it takes.
-struct Sweep {
-  std::string letter;
-  std::vector<double> values;
-};
 
 /// Everything the request says, checked.
 struct RooflineQuery {
@@ -35,7 +29,7 @@ struct RooflineQuery {
   std::string measured;         ///< the way of measuring that the estimate is for
   bool measured_given = false;  ///< by the request, not by default
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  std::optional<Sweep> sweep;
+  std::optional<Variation> sweep;     ///< a letter and the sizes that it takes
   std::optional<std::string> letter;  ///< the size left free
   bool pad = false;
   std::vector<hardware::MemoryRoof> shown_roofs;  ///< in the picture, in addition to the level in question

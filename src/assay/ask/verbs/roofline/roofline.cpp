@@ -95,10 +95,10 @@ roofline::Operation sized(const Query& query, const roofline::Operation& operati
 
 report::Items sweep_rows(const Query& query, const Estimate& calibrated, const roofline::Operation& operation) {
   return report::rows_of(query.sweep->values, [&](double value) {
-    const roofline::Operation at = operation.with(query.sweep->letter, value);
+    const roofline::Operation at = operation.with(query.sweep->name, value);
     const roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const roofline::Bound<Plain> bound = roofline::roofline_bound(Plain{}, work, query.roof);
-    return report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
+    return report::Members{{query.sweep->name, static_cast<std::int64_t>(value)},
                            {"flops", work.flops},
                            {"bytes", work.bytes},
                            {"intensity", bound.intensity},

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/run/planned.h"
+#include "assay/ask/verbs/run/planned_view.h"
+#include "assay/ask/verbs/run/run.h"
 #include "assay/base/text.h"
 #include "assay/profile/hlo/execute/execution.h"
 #include "assay/profile/trace/bytes.h"

@@ -1,11 +1,9 @@
-#include "assay/ask/verbs/run/engine.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 
 #include "assay/ask/report/render.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/run/run.h"
-#include "assay/ask/verbs/run/training_job.h"
 
 namespace assay::verbs::run {
 namespace {

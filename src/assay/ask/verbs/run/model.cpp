@@ -1,11 +1,10 @@
-#include "assay/ask/verbs/run/model.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/run/engine.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
@@ -100,9 +99,7 @@ Result<void> resize(model::Transformer& model, const Sizes& sizes) {
   for (model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
       ASSAY_CHECK(resize(stack->kinds[i], scale, model.d_model, sizes));
-  if (sizes.experts && std::none_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), [](const auto& layer) {
-        return layer.feed_forward && layer.feed_forward->experts > 0;
-      }))
+  if (sizes.experts && !model.has_experts())
     return fail("--experts", fmt::format("{} has no experts", model.id), "leave it out");
   return {};
 }

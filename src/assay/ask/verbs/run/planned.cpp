@@ -1,10 +1,9 @@
 // A program that is planned and priced without being executed: StableHLO, partitioned over its mesh.
-#include "assay/ask/verbs/run/planned.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/profile/hlo.h"

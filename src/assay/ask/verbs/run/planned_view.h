@@ -27,4 +27,8 @@ Bytes all_received(const profile::ProgramQuery& query);
 
 void add_planned(const PlannedProgram& planned, report::Response& response);
 
+/// With --check, --inputs or --expect: executes the plan, and adds how far its results are from those without a plan.
+Result<void> check_plan(const Request& request, const hlo::Module& source, const hlo::PartitionPricing& pricing,
+                        const PlannedProgram& program, report::Response& response);
+
 }  // namespace assay::verbs::run

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/run/prediction.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 

@@ -9,11 +9,7 @@
 #include "assay/ask/draw/animation.h"
 #include "assay/ask/draw/sharding/sharding_scene.h"
 #include "assay/ask/report/figures.h"
-#include "assay/ask/verbs/run/engine.h"
-#include "assay/ask/verbs/run/overlap.h"
-#include "assay/ask/verbs/run/planned.h"
-#include "assay/ask/verbs/run/prediction.h"
-#include "assay/ask/verbs/run/shown.h"
+#include "assay/ask/verbs/run/run.h"
 #include "assay/base/assign.h"
 #include "assay/base/text.h"
 #include "assay/engine/kernels/blas.h"
@@ -94,9 +90,8 @@ Result<Query> read_query(const Request& request, const Context& context, languag
   if (const auto given = parse_dtype(query.syntax.dtype.text, "dtype")) dtype = *given;
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster->chip, context.catalogue));
   if (calibration) query.collectives = calibration->values.collective;
-  ASSAY_TRY(rates,
+  ASSAY_SET(query.rates,
             kernel::kernel_rates(query.cluster->chip, dtype, "dtype", calibration ? &calibration->values : nullptr));
-  query.rates = std::move(rates);
   return query;
 }
 
@@ -316,8 +311,7 @@ Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request,
                                                          language::Source source) {
   ASSAY_CHECK(check_overlap(request));
   auto out = std::make_shared<PreparedProgram>();
-  ASSAY_TRY(query, read_query(request, context, std::move(source)));
-  out->query = std::move(query);
+  ASSAY_SET(out->query, read_query(request, context, std::move(source)));
   ASSAY_TRY(compiled, language::compile(out->query.source, out->query.syntax, language::Reading::sharded,
                                         prices_of(out->query), out->query.backward));
   if (compiled.too_large || out->query.mesh.devices() > most_executed_devices) {

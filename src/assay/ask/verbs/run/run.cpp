@@ -1,8 +1,5 @@
 #include "assay/ask/verbs/run/run.h"
 
-#include "assay/ask/verbs/run/engine.h"
-#include "assay/ask/verbs/run/overlap.h"
-
 namespace assay::verbs::run {
 Result<report::Response> answer(const Request& request, const Context& context) {
   struct Kind {

@@ -1,8 +1,6 @@
-#include <fmt/format.h>
 
 #include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/run/run.h"
-#include "assay/base/text.h"
 
 namespace assay::verbs::run {
 namespace {

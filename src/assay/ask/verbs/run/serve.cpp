@@ -5,10 +5,7 @@
 
 #include "assay/ask/report/patterns.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/run/engine.h"
-#include "assay/ask/verbs/run/model.h"
 #include "assay/ask/verbs/run/run.h"
-#include "assay/ask/verbs/run/serving_view.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
 #include "assay/engine/cuda/cuda_server.h"
@@ -49,14 +46,7 @@ Result<void> read_strategy(const Request& request, const model::Transformer& mod
   search::TrainingChoices choices;
   ASSAY_CHECK(train::read_choices(request, {}, choices));
   lower::Parallelism& p = options.parallelism;
-  p.data = choices.data.value_or(1);
-  p.fsdp = choices.fsdp.value_or(1);
-  p.tensor = choices.tensor.value_or(1);
-  p.context = choices.context.value_or(1);
-  p.expert = choices.expert.value_or(1);
-  if (choices.expert_over) p.expert_over = *choices.expert_over;
-  ASSAY_CHECK(check_devices(p));
-  ASSAY_CHECK(lower::check_parallelism(p, model));
+  ASSAY_SET(p, parallelism_of(choices, model));
   if (p.fsdp > 1) options.scheme.weights = lower::WeightScheme::two_dimensions;
   static constexpr Word<lower::CacheScheme> schemes[] = {{"heads", lower::CacheScheme::heads},
                                                          {"batch", lower::CacheScheme::batch},
@@ -108,15 +98,11 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_SET(task->imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
   engine::ServerOptions& options = task->options;
   ASSAY_CHECK(read_strategy(request, task->imported.model, options));
-  std::optional<std::int64_t> seed, slots, drafts, draft_layers;
-  ASSAY_CHECK(read_count(request, "seed", seed));
-  ASSAY_CHECK(read_count(request, "slots", slots));
-  ASSAY_CHECK(read_count(request, "speculate", drafts));
-  ASSAY_CHECK(read_count(request, "draft-layers", draft_layers));
-  options.seed = static_cast<std::uint64_t>(seed.value_or(1));
-  options.slots = slots.value_or(4);
-  options.drafts = drafts.value_or(0);
-  options.draft_layers = draft_layers.value_or(1);
+  ASSAY_TRY(seed, count_or(request, "seed", 1));
+  options.seed = static_cast<std::uint64_t>(seed);
+  ASSAY_SET(options.slots, count_or(request, "slots", 4));
+  ASSAY_SET(options.drafts, count_or(request, "speculate", 0));
+  ASSAY_SET(options.draft_layers, count_or(request, "draft-layers", 1));
   constexpr double hottest = 100;
   ASSAY_TRY(temperature, share_of(request, "temperature", 0.0, hottest));
   ASSAY_TRY(top_p, share_of(request, "top-p", 1.0, 1.0));
@@ -154,8 +140,7 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
       return fail("--cache", "the caches of GPUs are split by heads", "leave it out, or use --engine virtual");
     if (request.has("check") && temperature > 0)
       return fail("--check", "tokens that a GPU samples are not those of fp64", "check greedy ones: --temperature 0");
-    ASSAY_TRY(engine, engine::load_cuda(context.surroundings.programs));
-    task->engine = engine;
+    ASSAY_SET(task->engine, engine::load_cuda(context.surroundings.programs));
   }
   if (!on_gpu || request.has("check") || task->is_trained)
     task->weights = engine::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),

@@ -1,11 +1,10 @@
-#include "assay/ask/verbs/run/serving_view.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 
 #include <map>
 #include <tuple>
 
-#include "assay/ask/verbs/run/prediction.h"
 #include "assay/engine/program/step.h"
 #include "assay/hardware/calibration.h"
 #include "assay/model/accounting.h"

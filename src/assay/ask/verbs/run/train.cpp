@@ -6,11 +6,8 @@
 
 #include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/report/patterns.h"
-#include "assay/ask/verbs/run/engine.h"
-#include "assay/ask/verbs/run/overlap.h"
-#include "assay/ask/verbs/run/prediction.h"
-#include "assay/ask/verbs/run/training_job.h"
-#include "assay/ask/verbs/train/list.h"
+#include "assay/ask/verbs/run/run.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/base/index.h"
 #include "assay/base/text.h"
 #include "assay/engine/cuda/load.h"
@@ -73,8 +70,7 @@ Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context&
   if (on_gpu) {
     if (request.has("save") && out->own.job.devices() > 1)
       return fail("--save", "weights that several GPUs share are not saved yet", "train on one GPU, or leave it out");
-    ASSAY_TRY(engine, engine::load_cuda(context.surroundings.programs));
-    out->engine = engine;
+    ASSAY_SET(out->engine, engine::load_cuda(context.surroundings.programs));
   }
   if (!on_gpu || request.has("check") || request.has("load"))
     out->weights = engine::initial_weights(out->own.job.program, out->task.imported.model, out->task.seed);

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/run/training_job.h"
+#include "assay/ask/verbs/run/run.h"
 
 #include <fmt/format.h>
 
@@ -98,12 +98,8 @@ Result<TrainingTask> read_task(const Request& request, const Context& context) {
   return task;
 }
 
-Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, Numerics numerics) {
-  const model::Transformer& model = task.imported.model;
-  search::TrainingChoices choices;
-  ASSAY_CHECK(train::read_choices(request, {}, choices));
-  TrainingJob job;
-  lower::Parallelism& p = job.strategy.parallelism;
+Result<lower::Parallelism> parallelism_of(const search::TrainingChoices& choices, const model::Transformer& model) {
+  lower::Parallelism p;
   p.data = choices.data.value_or(1);
   p.fsdp = choices.fsdp.value_or(1);
   p.tensor = choices.tensor.value_or(1);
@@ -116,6 +112,16 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   p.context_scheme = choices.context_scheme.value_or(lower::ContextScheme::gather);
   ASSAY_CHECK(check_devices(p));
   ASSAY_CHECK(lower::check_parallelism(p, model));
+  return p;
+}
+
+Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, Numerics numerics) {
+  const model::Transformer& model = task.imported.model;
+  search::TrainingChoices choices;
+  ASSAY_CHECK(train::read_choices(request, {}, choices));
+  TrainingJob job;
+  lower::Parallelism& p = job.strategy.parallelism;
+  ASSAY_SET(p, parallelism_of(choices, model));
   ASSAY_SET(job.strategy.micro_batch, micro_batch_of(choices, task, p));
   job.strategy.interleave = choices.interleave.value_or(1);
   job.strategy.schedule = choices.schedule.value_or(job.strategy.interleave > 1 ? clock::PipelineSchedule::interleaved

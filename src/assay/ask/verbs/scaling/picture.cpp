@@ -22,7 +22,7 @@ struct TokenRange {
 
 /// What the sweep covers, or around the thresholds.
 TokenRange token_range(const ScalingQuery& query, double least, double most) {
-  if (query.sweep && query.sweep->over == ScalingSweep::Over::batch && query.sweep->values.size() > 1) {
+  if (query.sweep && query.sweep->name == "batch" && query.sweep->values.size() > 1) {
     const auto [low, high] = std::minmax_element(query.sweep->values.begin(), query.sweep->values.end());
     if (*low < *high) return {*low / query.chips(), *high / query.chips()};
   }

@@ -14,8 +14,6 @@
 namespace assay::verbs::scaling {
 namespace {
 
-constexpr std::size_t max_sweep = 256;
-
 Result<void> read_tokens(const Request& request, std::string_view option, std::optional<Tokens>& out) {
   std::optional<std::int64_t> count;
   ASSAY_CHECK(read_count(request, option, count));
@@ -196,42 +194,13 @@ Result<void> read_kept(const Request& request, ScalingQuery& query) {
   return {};
 }
 
-/// "batch=1M..16M" doubles, "batch=1M,2M" lists.
 Result<void> read_sweep(const Request& request, ScalingQuery& query) {
-  const auto text = request.value("vary");
-  if (!text) return {};
-  const auto wrong = [&] {
-    return fail("--vary", fmt::format("{} is not a sweep", in_quotes(*text)),
-                "write batch=1M..16M (doubling) or batch=1M,2M; batch, tp or chips", Error::Kind::usage);
-  };
-  const std::size_t equals = text->find('=');
-  if (equals == std::string::npos) return wrong();
-  ScalingSweep sweep;
-  const std::string name(trim(std::string_view(*text).substr(0, equals)));
-  if (name == "tp")
-    sweep.over = ScalingSweep::Over::tensor;
-  else if (name == "chips")
-    sweep.over = ScalingSweep::Over::chips;
-  else if (name != "batch")
-    return wrong();
-  const std::string_view values = std::string_view(*text).substr(equals + 1);
-  if (const std::size_t dots = values.find(".."); dots != std::string_view::npos) {
-    ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
-    ASSAY_TRY(to, parse_count(values.substr(dots + 2), "--vary"));
-    if (from > to)
-      return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller end first", Error::Kind::usage);
-    for (double at = static_cast<double>(from); at <= static_cast<double>(to); at *= 2.0) sweep.values.push_back(at);
-  } else {
-    for (const std::string& part : split(values, ',')) {
-      ASSAY_TRY(value, parse_count(part, "--vary"));
-      sweep.values.push_back(static_cast<double>(value));
-    }
-  }
-  if (sweep.values.size() > max_sweep)
-    return fail("--vary", fmt::format("more than {} points", max_sweep), "", Error::Kind::usage);
-  if (sweep.over != ScalingSweep::Over::batch && !query.batch)
+  static constexpr VariedNumber axes[] = {{"batch", &parse_varied_count, "1M..16M"},
+                                          {"tp", &parse_varied_count, "1,2,4"},
+                                          {"chips", &parse_varied_count, "64..1024"}};
+  ASSAY_SET(query.sweep, read_variation(request, axes));
+  if (query.sweep && query.sweep->name != "batch" && !query.batch)
     return fail("--vary", "this sweep needs a batch", "add --batch TOKENS", Error::Kind::usage);
-  query.sweep = std::move(sweep);
   return {};
 }
 
@@ -295,10 +264,7 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
     query.slice.levels.clear();
   }
   ASSAY_CHECK(read_layer(request, context, query));
-  if (const auto text = request.value("dtype")) {
-    ASSAY_TRY(dtype, parse_dtype(*text, "--dtype"));
-    query.dtype = dtype;
-  }
+  if (const auto text = request.value("dtype")) ASSAY_SET(query.dtype, parse_dtype(*text, "--dtype"));
   ASSAY_SET(query.peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
   query.shape.element = bytes_of(query.dtype);
   if (query.shape.element < bytes_of(Dtype::bf16))

@@ -129,7 +129,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
                                  const Context& context) {
   report::Items rows;
   const double pipeline = static_cast<double>(query.pipeline.value_or(1));
-  const bool over_batch = query.sweep->over == ScalingSweep::Over::batch;
+  const bool over_batch = query.sweep->name == "batch";
   const roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
   for (double value : query.sweep->values) {
     Query at = query;
@@ -138,7 +138,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
     if (over_batch) {
       at.batch = Tokens(value);
       row.emplace_back("batch", *at.batch);
-    } else if (query.sweep->over == ScalingSweep::Over::chips) {
+    } else if (query.sweep->name == "chips") {
       ASSAY_SET(at, with_chips(query, value, request, context));
       row.emplace_back("cluster", at.cluster.text);
       row.emplace_back("chips", at.cluster.chips());
@@ -172,7 +172,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
     row.emplace_back("time", times.lower);
     row.emplace_back("efficiency", roofline::efficiency_of(times));
     row.emplace_back("limiter", roofline::limiter_of(times));
-    if (query.sweep->over == ScalingSweep::Over::chips) ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
+    if (query.sweep->name == "chips") ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
     if (query.active && query.tokens)
       row.emplace_back("training_time",
                        roofline::training_time(Plain{}, *query.active, *query.tokens,
@@ -343,7 +343,7 @@ report::Members pipeline_section(const Query& query) {
 }
 
 draw::Scene picture_of(const Query& query, const Schemes& schemes, const report::Items& sweep) {
-  if (query.sweep && query.sweep->over == ScalingSweep::Over::chips) return draw::draw(chips_chart(query, sweep));
+  if (query.sweep && query.sweep->name == "chips") return draw::draw(chips_chart(query, sweep));
   return draw::draw(query.times_in_picture ? time_chart(query, schemes.links, schemes.given)
                                            : ratio_chart(query, schemes.links, schemes.given));
 }

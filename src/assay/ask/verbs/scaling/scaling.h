@@ -7,6 +7,7 @@
 
 #include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/report/document.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/cluster.h"
 #include "assay/predict/roofline/scaling.h"
@@ -15,13 +16,6 @@
 namespace assay::verbs::scaling {
 
 // What `assay scaling` is asked, read and checked.
-
-/// One sweep: tokens of a batch, tensor-parallel ways, or chips.
-struct ScalingSweep {
-  enum class Over { batch, tensor, chips };
-  Over over = Over::batch;
-  std::vector<double> values;
-};
 
 struct ScalingQuery {
   hardware::Cluster cluster;
@@ -43,7 +37,7 @@ struct ScalingQuery {
   std::optional<std::int64_t> fsdp, tensor, pipeline, expert, micro_batches;
   std::int64_t chunks = 1;
   std::optional<std::int64_t> axes_fsdp, axes_tensor;
-  std::optional<ScalingSweep> sweep;
+  std::optional<Variation> sweep;  ///< tokens of a batch, ways of tensor parallelism ("tp"), or chips
   bool times_in_picture = false, list = false;
   std::vector<std::string> notes;  ///< defaults taken
 

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/report/patterns.h"

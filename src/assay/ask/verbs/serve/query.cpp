@@ -20,7 +20,6 @@
 namespace assay::verbs::serve {
 namespace {
 
-constexpr std::size_t max_sweep = 4096;
 constexpr std::int64_t longest_draft = 16;
 
 /// Rates and collectives with the chip's calibration, unless the request sets efficiencies of its own.
@@ -286,30 +285,10 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
   return {};
 }
 
-/// batch=1..512 (doubling) or batch=1,8,240.
 Result<void> read_sweep(const Request& request, ServeQuery& query) {
-  const auto text = request.value("vary");
-  if (!text) return {};
-  constexpr std::string_view key = "batch=";
-  if (!text->starts_with(key))
-    return fail("--vary", fmt::format("{} is not a sweep", in_quotes(*text)), "batch=1..512 or batch=1,8,240",
-                Error::Kind::usage);
-  const std::string values = text->substr(key.size());
-  if (const auto dots = values.find(".."); dots != std::string::npos) {
-    ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
-    ASSAY_TRY(to, parse_count(values.substr(dots + 2), "--vary"));
-    if (from > to) return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller value first");
-    for (std::int64_t n = from; n < to && n <= to / 2; n *= 2) query.batches.push_back(n);
-    query.batches.push_back(to);
-    return {};
-  }
-  for (const std::string& part : split(values, ',')) {
-    ASSAY_TRY(value, parse_count(part, "--vary"));
-    query.batches.push_back(value);
-  }
-  if (query.batches.size() > max_sweep)
-    return fail("--vary", fmt::format("more than {} points", max_sweep),
-                "list fewer, or use batch=1..512, which doubles");
+  static constexpr VariedNumber axes[] = {{"batch", &parse_varied_count, "1..512"}};
+  ASSAY_TRY(sweep, read_variation(request, axes));
+  if (sweep) query.batches.assign(sweep->values.begin(), sweep->values.end());
   return {};
 }
 

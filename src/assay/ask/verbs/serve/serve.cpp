@@ -7,6 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -356,10 +357,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     point = loaded.point;
   }
   std::optional<search::Speculation> speculation;
-  if (query.draft && found.fits) {
-    ASSAY_TRY(drafted, with_draft(query, point, response));
-    speculation = drafted;
-  }
+  if (query.draft && found.fits) ASSAY_SET(speculation, with_draft(query, point, response));
   if (request.picture() && request.value("picture") == "drafts") {
     if (!speculation) return fail("--picture", "nothing is drafted", "add --draft MODEL", Error::Kind::usage);
     response.picture = draw::draw(draft_chart(query, point, *speculation));

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/shard/overlap.h"
+#include "assay/ask/verbs/shard/shard.h"
 
 #include <fmt/format.h>
 

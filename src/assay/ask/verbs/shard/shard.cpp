@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "assay/ask/draw/sharding/sharding_scene.h"
-#include "assay/ask/verbs/shard/overlap.h"
-#include "assay/ask/verbs/shard/query.h"
+#include "assay/ask/verbs/shard/shard.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/engine/kernels/blas.h"
@@ -41,10 +40,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(mesh, program::parse_mesh(*mesh_value, "--mesh"));
   query.mesh = mesh;
   plan::DimensionSizes sizes;
-  if (const auto text = request.value("sizes")) {
-    ASSAY_TRY(parsed, plan::parse_dimension_sizes(*text, "--sizes"));
-    sizes = parsed;
-  }
+  if (const auto text = request.value("sizes")) ASSAY_SET(sizes, plan::parse_dimension_sizes(*text, "--sizes"));
   Dtype dtype = Dtype::bf16;
   if (const auto text = request.value("dtype")) ASSAY_SET(dtype, parse_dtype(*text, "--dtype"));
   // Without sizes, stand-ins that all axes divide.
@@ -261,10 +257,7 @@ struct OtherPlan {
 /// Takes the plan that --plan names: it becomes the best, and the cheapest ones become others.
 Result<std::vector<OtherPlan>> take_plan(const Request& request, const Query& query, ChosenPlan& chosen) {
   std::int64_t wanted = 1;
-  if (const auto text = request.value("plan")) {
-    ASSAY_TRY(number, parse_count(*text, "--plan"));
-    wanted = number;
-  }
+  if (const auto text = request.value("plan")) ASSAY_SET(wanted, parse_count(*text, "--plan"));
   const auto plans = static_cast<std::int64_t>(chosen.others.size()) + 1;
   if (wanted > plans)
     return fail("--plan", plans == 1 ? "there is one plan" : fmt::format("there are {} plans", plans),

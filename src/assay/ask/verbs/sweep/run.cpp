@@ -51,12 +51,7 @@ class Faults {
     if (all_.size() >= most || !seen_.insert(error.where + error.what).second) return;
     all_.push_back(within(file_, std::move(error)).value());
   }
-  Result<void> result() {
-    if (all_.empty()) return {};
-    Error first = all_.front();
-    first.also.assign(all_.begin() + 1, all_.end());
-    return tl::unexpected<Error>(std::move(first));
-  }
+  Result<void> result() { return joined(std::move(all_)); }
 
  private:
   std::string file_;

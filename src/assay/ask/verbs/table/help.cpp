@@ -1,8 +1,6 @@
 // Help, made from the verb table.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "assay/ask/report/layout.h"
 #include "assay/ask/verbs/table/pages.h"
 #include "assay/base/text.h"

@@ -10,7 +10,6 @@
 #include "assay/ask/verbs/emission.h"
 #include "assay/ask/verbs/launched.h"
 #include "assay/ask/verbs/model_shape.h"
-#include "assay/ask/verbs/train/list.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/training/neighbours.h"
 #include "assay/predict/training/limits.h"

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/train/list.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "assay/ask/verbs/train/list.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/training/caches.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
@@ -39,7 +38,7 @@ Result<void> read_order(const Request& request, std::optional<collective::AxisLa
 
 /// No expert gets a token twice, so one expert gets at most all tokens.
 Result<void> check_load(const model::Transformer& model, double load, std::string_view option) {
-  if (load > 1.0 && !numbers::has_experts(model))
+  if (load > 1.0 && !model.has_experts())
     return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");
   for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;
@@ -210,9 +209,7 @@ Result<void> read_adapters(const Request& request, model::Transformer& model, st
 Result<void> read_capacity(const Request& request, TrainQuery& query) {
   const auto text = request.value("capacity");
   if (!text) return {};
-  const auto& kinds = query.imported.model.decoder.kinds;
-  if (std::none_of(kinds.begin(), kinds.end(),
-                   [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
+  if (!query.imported.model.has_experts())
     return fail("--capacity", fmt::format("{} has no experts", query.imported.model.id), "leave it out");
   const auto factor = parse_number(*text);
   if (!factor || !(*factor >= 1.0) || *factor > 1e6)

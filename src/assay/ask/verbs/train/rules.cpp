@@ -232,7 +232,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
                     std::vector<std::string>& notes) {
   const lower::Parallelism& p = strategy.parallelism;
   const bool tpu = query.steps && query.steps->compiled_whole(query.cluster.chip),
-             dense = !numbers::has_experts(query.imported.model);
+             dense = !query.imported.model.has_experts();
   struct Idle {
     std::string_view option;
     bool idle;
@@ -245,7 +245,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
       {"tensor-overlap", p.tensor == 1, "has no effect without tensor parallelism (--tp N)"},
       {"context-scheme", p.context == 1, "has no effect without context parallelism (--cp N)"},
       {"drop-tokens", dense, "has no effect: the model has no experts"},
-      {"fused-experts", !numbers::has_gated_experts(query.imported.model) || tpu,
+      {"fused-experts", !query.imported.model.has_gated_experts() || tpu,
        tpu ? "has no effect on TPUs: only one compiler was measured there"
            : "has no effect: the model has no gated experts"},
       {"no-expert-overlap", dense, "has no effect: the model has no experts"},

@@ -1,6 +1,5 @@
 #include "assay/ask/verbs/train/train.h"
 
-#include "assay/ask/verbs/train/list.h"
 #include "assay/base/progress.h"
 #include "assay/predict/search/training/caches.h"
 #include "assay/predict/search/training/sensitivity.h"

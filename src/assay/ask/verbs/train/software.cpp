@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/ask/verbs/interval_members.h"
 #include "assay/ask/verbs/option_values.h"

@@ -7,7 +7,6 @@
 #include "assay/ask/draw/timeline/timeline_scene.h"
 #include "assay/ask/verbs/launched.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/train/list.h"
 #include "assay/ask/verbs/train/timeline_members.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"

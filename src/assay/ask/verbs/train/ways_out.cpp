@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"

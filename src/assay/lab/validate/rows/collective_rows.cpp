@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"

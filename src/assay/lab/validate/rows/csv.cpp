@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "assay/base/text.h"
+#include "assay/hardware/catalogue.h"
 
 namespace assay::validate {
 namespace {
@@ -82,19 +79,9 @@ void CsvTable::put(std::size_t row, std::string_view column, std::string text) {
 }
 
 Result<std::string> read_data(const std::string& path, std::string_view where) {
-  namespace fs = std::filesystem;
-  constexpr std::uintmax_t limit = std::uintmax_t{256} << 20;
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed))
-    return fail(std::string(where), fmt::format("no file {}", in_quotes(path)),
-                where == "--data" ? "give the directory that holds the data sets" : "is the path right?",
-                Error::Kind::missing);
-  if (fs::file_size(path, failed) > limit)
-    return fail(std::string(where), fmt::format("{} is larger than 256 MiB", in_quotes(path)), "");
-  std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (in.bad() || !in.is_open()) return fail(std::string(where), fmt::format("{} cannot be read", in_quotes(path)), "");
-  return text;
+  return hardware::read_file(
+      path, where,
+      {256_MiB, "", where == "--data" ? "give the directory that holds the data sets" : "is the path right?"});
 }
 
 }  // namespace assay::validate

@@ -46,12 +46,6 @@ std::string_view rule(Field::Kind kind) {
   return "not understood";
 }
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 /// "1,024.5" without its commas; the text itself if they do not stand between thousands.

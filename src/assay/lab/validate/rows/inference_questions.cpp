@@ -44,7 +44,7 @@ void add_strategy(const InferenceRow& row, std::vector<std::string>& words) {
   for (const auto& [option, ways] : {std::pair{"--tp", s.tensor}, std::pair{"--pp", s.pipeline},
                                      std::pair{"--dp", s.data}, std::pair{"--weights-2d", std::int64_t{1}}})
     words.insert(words.end(), {option, std::to_string(ways)});
-  if (numbers::has_experts(row.model)) {
+  if (row.model.has_experts()) {
     words.insert(words.end(), {"--ep", std::to_string(s.expert)});
     if (s.expert > 1) words.insert(words.end(), {"--ep-over", s.expert_over.tensor ? "tp" : "dp"});
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "assay/base/text.h"
 #include "assay/lab/validate/rows/known_chips.h"
@@ -131,7 +130,7 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // The batch is per data-parallel attention group. If that group is not stated, attention is data-parallel when each
   // device of the tensor group has its own batch.
   const double batch = in.number("batch"), all = in.number("concurrency");
-  if (in.text("dp_attention").empty() && numbers::has_experts(row.model) && s.tensor > 1 && batch > 0.0 &&
+  if (in.text("dp_attention").empty() && row.model.has_experts() && s.tensor > 1 && batch > 0.0 &&
       all == batch * static_cast<double>(s.tensor))
     s.data = s.tensor;
   // Attention may be data-parallel within the stated tensor group.
@@ -140,8 +139,8 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   if (s.tensor * s.pipeline * s.data != chips) return "tp x pp x dp must equal the number of chips";
   // All devices of the group hold experts: whole ones, or slices if fewer devices hold different experts.
   const std::int64_t experts = in.count("ep", 1);
-  if (numbers::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
-  if (numbers::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
+  if (row.model.has_experts() && (inside || experts > 1)) s.expert = s.data;
+  if (row.model.has_experts() && s.tensor > 1 && experts == s.tensor * s.data) {
     s.expert = experts;
     s.expert_over.tensor = true;
   }

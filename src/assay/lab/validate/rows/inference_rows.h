@@ -1,7 +1,6 @@
 // Measured prefill and decode: rows of a table as a model, a cluster, a strategy and a load, and as requests of
 // `assay serve`.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,5 @@
 // Measured kernels: rows of a table as operations in the grammar of `assay roofline`.
 #pragma once
-#include <array>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

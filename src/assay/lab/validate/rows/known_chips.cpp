@@ -1,10 +1,9 @@
 #include "assay/lab/validate/rows/known_chips.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
+#include "assay/base/assign.h"
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
 #include "assay/lab/validate/rows/table_line.h"
@@ -72,10 +71,8 @@ void read_slice(MeasuredSlice& out, RecordReader& reader) {
 
 Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
   KnownChips known(catalogue);
-  ASSAY_TRY(families, numbers::families_of(catalogue));
-  known.families_ = std::move(families);
-  ASSAY_TRY(names, hardware::ClusterNames::read(catalogue));
-  known.names_ = std::move(names);
+  ASSAY_SET(known.families_, numbers::families_of(catalogue));
+  ASSAY_SET(known.names_, hardware::ClusterNames::read(catalogue));
   for (const auto& [path, text] : catalogue.files("validation/accelerators.toml")) {
     RecordFile shared{.name = path};
     ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {

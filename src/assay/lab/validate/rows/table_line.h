@@ -25,8 +25,6 @@ struct TableLine {
   }
 };
 
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 /// "MLA q_lora=1536 kv_lora=512 ...": the number after a name; 0 if it is absent.
 std::int64_t noted(std::string_view notes, std::string_view name);
 

@@ -92,7 +92,7 @@ Question question_of(const TrainingRow& row, StepFigure figure) {
   if (row.small_states) add({"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
   if (const auto& adapters = row.model.adapters)
     add({"--lora", std::to_string(adapters->rank), "--lora-on", adapters->feed_forward ? "all" : "attention"});
-  question.own_way = software_words(row.software, numbers::has_experts(row.model));
+  question.own_way = software_words(row.software, row.model.has_experts());
   const auto add_own = [&](std::initializer_list<std::string> these) {
     question.own_way.insert(question.own_way.end(), these);
   };

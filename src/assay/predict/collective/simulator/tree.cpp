@@ -124,32 +124,21 @@ class Window {
   std::vector<std::int32_t> finished_;
 };
 
-/// Sends up to the top of the upper network and down again; each switch sends one copy up, spread over the link shares
-/// of all participants below it, whether it reduces (all-reduce) or copies (broadcast).
-std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes,
-                              std::int32_t before) {
+/// Sends up to the top of the upper network and down again over the link shares of one participant. Where switches
+/// reduce (all-reduce) or copy (broadcast), each sends one copy up, spread over the shares of all participants below
+/// it.
+std::int32_t over_the_top(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes, std::int32_t before,
+                          bool is_spread) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
   const std::size_t first = work.split.first;
   const auto share = [&](std::size_t stage) {
-    return bytes / static_cast<double>(tree.stages[stage].below / tree.stages[first].below);
+    return is_spread ? bytes / static_cast<double>(tree.stages[stage].below / tree.stages[first].below) : bytes;
   };
   for (std::size_t stage = first; stage < tree.stages.size(); ++stage)
     before = chain(graph, before, {{tree.up(stage, from), share(stage)}});
   for (std::size_t stage = tree.stages.size(); stage > first; --stage)
     before = chain(graph, before, {{tree.down(stage - 1, to), share(stage - 1)}});
-  return before;
-}
-
-/// Sends up to the top of the upper network and down again over the link shares of one participant.
-std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes, std::int32_t before) {
-  TransferGraph& graph = work.graph;
-  const TreeLinks& tree = work.tree;
-  const std::size_t first = work.split.first;
-  for (std::size_t stage = first; stage < tree.stages.size(); ++stage)
-    before = chain(graph, before, {{tree.up(stage, from), bytes}});
-  for (std::size_t stage = tree.stages.size(); stage > first; --stage)
-    before = chain(graph, before, {{tree.down(stage - 1, to), bytes}});
   return before;
 }
 
@@ -261,7 +250,7 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, Bytes byte
         graph.order(chain(graph, start, {{up, piece}, {down, piece}}), sum);
     }
     if (upper_reduces(tree, split)) {
-      sum = through_switches(work, 0, 0, piece, sum);
+      sum = over_the_top(work, 0, 0, piece, sum, true);
     } else {
       const Bytes shard = piece / static_cast<double>(split.upper);
       const std::int32_t scattered = graph.add_meeting(), gathered = graph.add_meeting();
@@ -295,7 +284,7 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Colle
       case program::Collective::broadcast:
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
         if (split.upper == 1) break;
-        sum = through_switches(work, peer, 2, piece, sum);
+        sum = over_the_top(work, peer, 2, piece, sum, true);
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 2), piece}, {tree.down(0, 2), rest}});
         break;
       case program::Collective::reduce:
@@ -303,7 +292,7 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Colle
           if (split.has_local)  // a reduce-scatter in the node; a switch that reduces sends one sum down
             sum = chain(graph, sum,
                         {{tree.up(0, 2), node_adds ? chunk_bytes : rest}, {tree.down(0, 2), node_adds ? piece : rest}});
-          sum = rails_add ? through_switches(work, 2, peer, piece, sum)
+          sum = rails_add ? over_the_top(work, 2, peer, piece, sum, true)
                           : sum_to_first(graph, split.upper, piece,
                                          {tree.up(split.first, peer), tree.down(split.first, peer)},
                                          {tree.up(split.first, 2), tree.down(split.first, 2)}, sum);
@@ -318,13 +307,13 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Colle
           sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
           break;
         }
-        sum = by_own_links(work, 0, 2, chunk_bytes, sum);
+        sum = over_the_top(work, 0, 2, chunk_bytes, sum, false);
         break;
       case program::Collective::permute: {
         // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
         const std::int32_t start = sum;
         if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
-        if (split.upper > 1) sum = by_own_links(work, 0, 0, chunk_bytes, start);
+        if (split.upper > 1) sum = over_the_top(work, 0, 0, chunk_bytes, start, false);
         break;
       }
       case program::Collective::all_gather:

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "assay/base/dtype.h"
 #include "assay/base/result.h"

@@ -1,7 +1,5 @@
 #include "assay/predict/kernel/measured/measured_kernel.h"
 
-#include <algorithm>
-
 #include "assay/predict/kernel/chip_numbers.h"
 #include "assay/predict/kernel/kernels.h"
 #include "assay/predict/roofline/roofline.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
@@ -17,13 +16,6 @@ constexpr std::string_view case_keys[] = {"family",  "chip",   "model",   "compu
                                           "weights", "fusion", "experts", "query_group"};
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-void read_pairs(RecordReader& reader, std::string_view key, Pairs& pairs) {
-  reader.each_key(key, [&](const std::string& name, RecordReader& inner) {
-    auto& [option, value] = pairs.emplace_back(name, "");
-    inner.text(option, value);
-  });
-}
 
 /// Checks the value of an option by setting it.
 template <class S>
@@ -50,7 +42,7 @@ void read_property(SoftwareProperty& out, const Software& software, RecordReader
     if (software.version(*place) == software.versions.size())
       reader.fault(key, fmt::format("there is no version {}", in_quotes(*place)), "versions are [[version]] tables");
   }
-  read_pairs(reader, "when", out.when);
+  reader.pairs("when", out.when);
   for (const auto& [key, text] : out.when)
     if (std::find(std::begin(case_keys), std::end(case_keys), key) == std::end(case_keys))
       reader.fault("when", fmt::format("a property cannot depend on {}", in_quotes(key)),
@@ -76,7 +68,7 @@ void read_name(SoftwareName& out, const Software& software, RecordReader& reader
     if (software.version(out.at_least) == software.versions.size())
       reader.fault("at_least", fmt::format("there is no version {}", in_quotes(out.at_least)), "");
   }
-  read_pairs(reader, "with", out.with);
+  reader.pairs("with", out.with);
   if (reader.has("atypical")) reader.text("atypical", out.atypical);
 }
 
@@ -149,7 +141,7 @@ std::size_t Software::version(std::string_view wanted) const {
 SoftwareCase software_case(const model::Transformer& model) {
   SoftwareCase at;
   at.model = model.id;
-  at.gated_experts = numbers::has_gated_experts(model);
+  at.gated_experts = model.has_gated_experts();
   const model::Layer& layer = model.decoder.kinds.front();
   if (layer.attention && layer.attention->kv_heads > 0)
     at.query_group = static_cast<double>(layer.attention->heads) / static_cast<double>(layer.attention->kv_heads);
@@ -324,8 +316,7 @@ std::optional<std::string> recompute_meaning(std::span<const SoftwareWord> words
     if (matches(known.word, setting)) return known.means;
   for (const std::string_view never : {"n", "no", "off", "false", "disabled"})
     if (matches(never, setting)) return "none";
-  std::string policy(setting);
-  for (char& c : policy) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string policy = lower_case(setting);
   if (lower::parse_recompute(policy, "")) return policy;
   return std::nullopt;
 }

@@ -106,7 +106,6 @@ Result<void> set_part(std::string_view value, std::string_view where, Given<doub
 
 std::span<const SoftwareOption> training_software_options() { return training_options; }
 std::span<const SoftwareOption> engine_software_options() { return engine_options; }
-std::span<const SoftwareOption> plan_rule_options() { return plan_rules; }
 
 Result<std::vector<std::string>> plan_rule_words(std::string_view rule, std::string_view value,
                                                  std::string_view where) {

@@ -55,9 +55,8 @@ struct SoftwareOption {
 std::span<const SoftwareOption> training_software_options();
 std::span<const SoftwareOption> engine_software_options();
 
-/// What plans of training software may be. Each of these rules allows a list of words, separated by blanks.
-std::span<const SoftwareOption> plan_rule_options();
-/// The words that a rule allows. The error lists those there are.
+/// What plans of training software may be: each rule allows a list of words, separated by blanks. The words that a rule
+/// allows. The error lists those there are.
 Result<std::vector<std::string>> plan_rule_words(std::string_view rule, std::string_view value, std::string_view where);
 
 /// Sets what an option means. The error lists the words.

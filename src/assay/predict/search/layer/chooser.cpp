@@ -1,7 +1,6 @@
 #include "assay/predict/search/layer/chooser.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 

@@ -1,6 +1,5 @@
 #include "assay/predict/search/serving/measured.h"
 
-#include <cmath>
 #include <utility>
 
 namespace assay::search {

@@ -1,7 +1,5 @@
 #include "assay/predict/search/training/search.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>

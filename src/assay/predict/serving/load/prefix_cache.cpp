@@ -1,6 +1,5 @@
 #include "assay/predict/serving/load/prefix_cache.h"
 
-#include <array>
 #include <map>
 #include <utility>
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "assay/base/assign.h"
 #include "assay/profile/hlo/trips.h"
 
 namespace assay::hlo {
@@ -31,8 +32,7 @@ class GraphWriter {
             add(0, PartitionOperation::Kind::parameter, instruction, {}, {instruction.shape}, 0);
         graph_.operations.back().number = number;
       }
-    ASSAY_TRY(results, run(scope, 0));
-    graph_.regions[0].results = std::move(results);
+    ASSAY_SET(graph_.regions[0].results, run(scope, 0));
     return std::move(graph_);
   }
 
@@ -217,8 +217,7 @@ class GraphWriter {
       inner.arguments.push_back(add(region, PartitionOperation::Kind::parameter, instruction, {}, shapes, manual));
       graph_.regions[at(region)].parameters = inner.arguments.front();
     }
-    ASSAY_TRY(results, run(inner, region));
-    graph_.regions[at(region)].results = std::move(results);
+    ASSAY_SET(graph_.regions[at(region)].results, run(inner, region));
     return region;
   }
 

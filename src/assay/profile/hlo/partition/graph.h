@@ -2,7 +2,6 @@
 // regions.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "assay/profile/hlo/module.h"

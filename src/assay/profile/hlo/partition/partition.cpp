@@ -301,15 +301,6 @@ class PartitionPlanner {
     return out;
   }
 
-  AxisList ordered(AxisSet set, const std::vector<AxisList>& orders) const {
-    for (const AxisList list : orders)
-      if (list.set() == set) return list;
-    AxisList out;
-    for (int axis = 0; axis < static_cast<int>(mesh_.mesh.axes.size()); ++axis)
-      if (set & program::axis_bit(axis)) out = out.pushed(axis);
-    return out;
-  }
-
   Division chosen(int number) {
     const PartitionOperation& of = graph_.operations[at(number)];
     const PartitionRows& rows = rows_[at(number)];
@@ -324,7 +315,7 @@ class PartitionPlanner {
       if (left <= 0) return;
       if (i == choices.size()) {
         --left;
-        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = ordered(sets[r], orders);
+        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = program::ordered(mesh_.mesh, sets[r], orders);
         const double cost = cost_of(number, trial);
         if (cost < least) {
           least = cost;
@@ -548,14 +539,20 @@ class PartitionPlanner {
       choice.callee_keys.push_back("branch_computations");
     }
     add_inside(PartitionStep::Kind::branch, number, results);
+    add_making(of, results, shapes, std::move(choice));
+  }
+
+  /// Adds an instruction that makes the results of an operation; several are members of one.
+  void add_making(const PartitionOperation& of, const std::vector<Split>& results, const std::vector<Shape>& shapes,
+                  Instruction instruction) {
     if (shapes.size() == 1) {
-      choice.shape = shapes.front();
-      keep(of.out.front(), results.front(), add(std::move(choice)));
+      instruction.shape = shapes.front();
+      keep(of.out.front(), results.front(), add(std::move(instruction)));
       return;
     }
-    choice.shape.is_tuple = true;
-    choice.shape.members = shapes;
-    const std::uint32_t all = add(std::move(choice));
+    instruction.shape.is_tuple = true;
+    instruction.shape.members = shapes;
+    const std::uint32_t all = add(std::move(instruction));
     for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], results[i], add_member(all, i, shapes[i]));
   }
 
@@ -578,15 +575,7 @@ class PartitionPlanner {
     note(number, made_split);
     step({.kind = PartitionStep::Kind::compute, .operation = number, .to = made_split, .division = division});
     out_.cost += open_.back().times * pricing_.flop_cost(number, division);
-    if (shapes.size() == 1) {
-      copy.shape = shapes.front();
-      keep(of.out.front(), made_split, add(std::move(copy)));
-    } else {
-      copy.shape.is_tuple = true;
-      copy.shape.members = shapes;
-      const std::uint32_t all = add(std::move(copy));
-      for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], made_split, add_member(all, i, shapes[i]));
-    }
+    add_making(of, std::vector<Split>(shapes.size(), made_split), shapes, std::move(copy));
     const bool pinned = pin_ && pin_->at == of.at && of.out.size() == 1;
     if (!pinned && (made_split.unreduced == 0 || rows_[at(number)].adds)) return;
     for (const int value : of.out) {  // partial maxima end at once

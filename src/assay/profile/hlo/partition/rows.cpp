@@ -1,6 +1,7 @@
 #include "assay/profile/hlo/partition/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "assay/base/text.h"
@@ -187,27 +188,13 @@ class RowWriter {
     linear(1);
   }
 
-  /// Numbers of a word of a window: of "size=3x3 pad=1_1x0_0" the sizes, or the first numbers of the pads.
-  static Dims window_numbers(std::string_view window, std::string_view key, std::int64_t usual, std::size_t rank) {
-    Dims out(rank, usual);
-    const std::size_t at = window.find(key);
-    if (at == std::string_view::npos || (at > 0 && window[at - 1] != ' ' && window[at - 1] != '{')) return out;
-    const std::vector<std::string> parts =
-        split(window.substr(at + key.size(), window.find_first_of(" }", at) - at - key.size()), 'x');
-    for (std::size_t i = 0; i < std::min(rank, parts.size()); ++i)
-      if (const auto list = number_list(parts[i]); !list.empty()) out[i] = *std::max_element(list.begin(), list.end());
-    return out;
-  }
-
   void convolution() {
-    const std::string_view text = at_.attribute("dim_labels"), window = at_.attribute("window");
-    const std::size_t under = text.find('_'), arrow = text.find("->");
-    if (under == std::string_view::npos || arrow == std::string_view::npos || arrow < under) return;
-    const std::string_view labels[3] = {text.substr(0, under), text.substr(under + 1, arrow - under - 1),
-                                        text.substr(arrow + 2)};
-    const auto at = [&](int which, char label) { return labels[which].find(label); };
+    const auto found = convolution_labels(at_);
+    if (!found) return;
+    const auto& labels = *found;
+    const auto at = [&](std::size_t which, char label) { return labels[which].find(label); };
     const std::string_view letters[3] = {"bf", "io", "bf"};
-    for (int i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i)
       for (const char c : letters[i])
         if (at(i, c) == std::string_view::npos) return;
     const bool grouped = at_.attribute("feature_group_count") != "1" || at_.attribute("batch_group_count") != "1";
@@ -223,9 +210,10 @@ class RowWriter {
     linear(0);
     linear(1);
     const std::size_t rank = labels[0].size() - 2;
-    const Dims strides = window_numbers(window, "stride=", 1, rank),
-               steps = window_numbers(window, "rhs_dilate=", 1, rank),
-               spread = window_numbers(window, "lhs_dilate=", 1, rank);
+    const std::string_view window = at_.attribute("window");
+    const auto strides = window_numbers(window, "stride=", 1.0, rank),
+               steps = window_numbers(window, "rhs_dilate=", 1.0, rank),
+               spread = window_numbers(window, "lhs_dilate=", 1.0, rank);
     for (std::size_t i = 0; i < rank; ++i) {
       const char label = static_cast<char>('0' + i);
       if (at(0, label) == std::string_view::npos || at(1, label) == std::string_view::npos ||
@@ -243,8 +231,8 @@ class RowWriter {
       }
       Row& of = row(std::gcd(input, made), at(2, label));
       operand(of, 0, at(0, label));
-      of.halo = static_cast<int>(std::max<std::int64_t>(
-          1, (size - 1) * steps[i] / std::max<std::int64_t>(1, spread[i]) + 1 - (strides[i] - 1)));
+      const double reach = std::floor(static_cast<double>(size - 1) * steps[i] / std::max(1.0, spread[i]));
+      of.halo = static_cast<int>(std::max(1.0, reach + 1.0 - (strides[i] - 1.0)));
       whole_if_free(1, at(1, label));
     }
   }
@@ -357,10 +345,11 @@ class RowWriter {
 
   /// Dimensions of one size in all operands and results pass, unless the operation works along them.
   void aligned() {
-    const Dims dims = numbers("dimensions"), window = window_numbers(at_.attribute("window"), "size=", 1, out_->size());
+    const Dims dims = numbers("dimensions");
+    const auto window = window_numbers(at_.attribute("window"), "size=", 1.0, out_->size());
     const std::string_view opcode = at_.opcode;
     for (std::size_t d = 0; d < out_->size(); ++d) {
-      bool along = has(dims, d) || window[d] != 1;
+      bool along = has(dims, d) || window[d] != 1.0;
       if (opcode == "cholesky" || opcode == "triangular-solve" || opcode == "fft")
         along = along || d + 2 >= out_->size();
       for (const Dims* in : in_)

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <set>
 
 #include "assay/base/sqlite/database.h"
 #include "assay/base/text.h"

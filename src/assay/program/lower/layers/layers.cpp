@@ -1,8 +1,5 @@
 #include "assay/program/lower/layers/layers.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
 #include "assay/program/lower/layers/layer_writer.h"

@@ -1,5 +1,4 @@
 // State spaces and linear attention: projections, short convolutions, and a scan along the sequence.
-#include <algorithm>
 
 #include "assay/base/index.h"
 #include "assay/model/accounting.h"
