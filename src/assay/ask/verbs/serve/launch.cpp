@@ -125,7 +125,7 @@ void add_plan(const std::optional<Request>& request, const ServeQuery& query, co
               report::Members& row) {
   serving::ServingTime token = point.decode;  // measured steps tell how far tokens of a loaded server are off, too
   token.estimate = point.served.per_token;
-  if (report::Members interval = step_interval(query, token, false, point.batch); !interval.empty())
+  if (report::Members interval = step_interval(query, point.strategy, token, false, point.batch); !interval.empty())
     row.emplace_back("interval", std::move(interval));
   row.emplace_back("memory", report::Members{{"total", point.memory.total()},
                                              {"verdict", memory_verdict(query, point.memory.total())}});

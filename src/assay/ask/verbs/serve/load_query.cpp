@@ -136,7 +136,9 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
                 fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
                 "e.g. 10 or 2.5/s");
   query.rate = Hertz(*rate);
-  ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
+  std::optional<std::int64_t> servers;
+  ASSAY_CHECK(read_count(request, "prefill-servers", servers));
+  query.question.prefill_servers = static_cast<double>(servers.value_or(0));
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
   constexpr std::int64_t most = 1'000'000;
   if (query.simulated_requests && *query.simulated_requests > most)

@@ -255,6 +255,16 @@ Result<void> check_draft(const model::Transformer& draft, const ServeQuery& quer
   return {};
 }
 
+/// Models of the catalogue with layers that predict tokens beyond the next one.
+std::vector<std::string> models_that_draft(const hardware::Catalogue& catalogue) {
+  std::vector<std::string> out;
+  for (std::string& id : model::model_ids(catalogue))
+    if (const auto known = model::catalogue_model(id, catalogue, "--draft");
+        known && known->imported.model.prediction_layers > 0)
+      out.push_back(std::move(id));
+  return out;
+}
+
 Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
   for (const char* option : {"acceptance", "draft-length"})
     if (request.has(option) && !request.has("draft"))
@@ -262,11 +272,13 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
                   "add --draft MODEL, or --draft mtp", Error::Kind::usage);
   const auto text = request.value("draft");
   if (!text) return {};
-  if (*text == "mtp" && query.model().encoder)
-    return fail(
-        "--draft",
-        fmt::format("{} is an encoder-decoder: none of its layers can draft tokens by itself", query.model().id),
-        "use a small draft model");
+  if (*text == "mtp" && query.model().prediction_layers == 0)
+    return fail("--draft",
+                fmt::format("{} has no layers that draft: its configuration has no num_nextn_predict_layers, nor the "
+                            "like, above 0",
+                            query.model().id),
+                fmt::format("use a small model of the same family (--draft MODEL); models with such layers: {}",
+                            join(models_that_draft(context.catalogue), ", ")));
   if (*text == "mtp") {
     query.draft = search::prediction_module(query.model());
   } else {
@@ -424,10 +436,15 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   return text;
 }
 
-std::optional<Dollars> cost_of_million(const ServeQuery& query, TokensPerSecond rate) {
+std::optional<Dollars> cost_of_million(const ServeQuery& query, double chips, TokensPerSecond rate) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
-  return serving::cost_of_million_tokens(Plain{}, price->value.value, query.chips(), rate);
+  return serving::cost_of_million_tokens(Plain{}, price->value.value, chips, rate);
+}
+
+std::optional<Dollars> cost_of_million(const ServeQuery& query, const serving::ServingPoint& point,
+                                       TokensPerSecond rate) {
+  return cost_of_million(query, query.all_chips(point.strategy), rate);
 }
 
 }  // namespace assay::verbs::serve

@@ -7,6 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -60,8 +61,9 @@ report::Members phase_members(const serving::ServingTime& time, report::Members 
 
 report::Members prefill_members(const ServeQuery& query, const serving::ServingPoint& point) {
   const auto fresh = serving::fresh_prompt(query.question);
-  report::Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
-                                      static_cast<double>(fresh) * point.prompts, query.chips());
+  report::Members out =
+      phase_members(point.prefill, step_interval(query, point.strategy, point.prefill, true, point.prompts),
+                    static_cast<double>(fresh) * point.prompts, query.chips());
   if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
   if (point.prefill_scheme.weights != point.strategy.scheme.weights)
     out.emplace_back("weights", weights_name(point.prefill_scheme.weights));
@@ -77,14 +79,14 @@ report::Items front_list(const Request& request, const ServeQuery& query, const 
   return report::rows_of(found.front, [&](const serving::ServingPoint& p) {
     const TokensPerSecond rate = p.served.tokens_per_second;
     report::Members row{{"batch", p.batch},
-                        {"chips", query.cluster.chips()},
+                        {"chips", static_cast<std::int64_t>(query.all_chips(p.strategy))},
                         {"latency", p.served.per_token},
                         {"throughput", rate},
-                        {"throughput_per_chip", rate / query.chips()},
+                        {"throughput_per_chip", rate / query.all_chips(p.strategy)},
                         {"ttft", p.prefill.estimate},
                         {"strategy", strategy_text(p.strategy)},
                         {"limiter", serving::limiter_of(p)}};
-    if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
+    if (const auto cost = cost_of_million(query, p, rate)) row.emplace_back("cost", *cost);
     add_plan(request, query, p, row);
     return row;
   });
@@ -98,7 +100,7 @@ Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& po
   for (const auto& [part, bytes] :
        {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
         std::pair{"communication_library", point.memory.communication},
-        std::pair{"captured_graphs", point.memory.graphs}})
+        std::pair{"captured_graphs", point.memory.graphs}, std::pair{"prefixes", point.memory.prefixes}})
     if (bytes > Bytes()) memory.emplace_back(part, bytes);
   if (speculation) memory.emplace_back("draft", speculation->draft_memory);
   memory.emplace_back("total", total);
@@ -148,15 +150,19 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const serving::ServedRate& served = point.served;
   const auto step = num.named("mean step", serving::mean_step(num, served.load, steps.mixed, steps.decode));
   const auto rates = serving::steady_rates(num, served.replicas * served.load.requests, served.output, step);
-  const auto chips = num.given("chips", query.chips(), query.cluster.text);
-  const auto per_chip = num.named("output tokens per second per chip", rates.tokens / chips);
+  const auto chips = num.given("chips", query.all_chips(point.strategy), query.cluster.text);
+  auto tokens = rates.tokens;
+  if (query.question.prefill_servers > 0.0)
+    tokens = min(tokens, num.given("output of what is prefilled", served.prefilled * Tokens(served.output),
+                                   "--prefill-servers"));
+  const auto per_chip = num.named("output tokens per second per chip", tokens / chips);
   const auto first = serving::first_token<Traced>(num, query.question.path, static_cast<double>(query.question.prompt),
                                                   serving::steady_server(query.question, point.strategy, point.batch),
                                                   {steps.mixed, steps.decode, steps.prefill});
   response.derived = {critical.id, per_chip.id, steps.prefill.id, num.named("first token", first.time()).id};
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     const auto hourly = num.given("price of a chip", price->value.value, price->value.source);
-    response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, rates.tokens).id);
+    response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, tokens).id);
   }
   response.derived.push_back(steps.memory.id);
   return {};
@@ -188,7 +194,7 @@ void add_served(const ServeQuery& query, const search::ServingSearch& found, con
   out.emplace_back("with_prefill", batching_section(query, found, point));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
   if (hardware::newest_price(query.cluster.chip))
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.served.tokens_per_second));
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point, point.served.tokens_per_second));
 }
 
 /// Adds the point itself: strategy, both phases, memory, bounds, load and draft.
@@ -199,10 +205,10 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
   add_software(query.software, out);
   out.emplace_back("strategy", strategy_members(point));
   out.emplace_back("prefill", prefill_members(query, point));
-  report::Members decode =
-      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
+  report::Members decode = phase_members(
+      point.decode, step_interval(query, point.strategy, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
-  if (const auto cost = cost_of_million(query, point.decoded_per_second()))
+  if (const auto cost = cost_of_million(query, point, point.decoded_per_second()))
     decode.emplace_back("cost_per_million_tokens", *cost);
   out.emplace_back("decode", std::move(decode));
   note_intervals(query, point, response);
@@ -269,20 +275,21 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
 }
 
 /// " at 0.58 USD per million"; empty without a price.
-std::string cost_text(const ServeQuery& query, TokensPerSecond rate) {
-  const auto cost = cost_of_million(query, rate);
+std::string cost_text(const ServeQuery& query, const serving::ServingPoint& point) {
+  const auto cost = cost_of_million(query, point, point.served.tokens_per_second);
   return cost ? fmt::format(" at {} per million", human(*cost)) : "";
 }
 
 /// The headline, and why nothing does what was asked where nothing does.
 void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
-                 const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
+                 const search::ServingSearch& found, const serving::ServingPoint& point, const std::string& plan,
+                 report::Response& response) {
   if (response.headline.empty())
     response.headline =
         fmt::format("{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
                     human(first_token_of(query, point).time()), human(point.served.per_token),
-                    human(point.served.tokens_per_second), cost_text(query, point.served.tokens_per_second),
-                    strategy_text(point.strategy), human_number(point.batch), serving::limiter_of(point.decode));
+                    human(point.served.tokens_per_second), cost_text(query, point), plan, human_number(point.batch),
+                    serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);
@@ -355,6 +362,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     ASSAY_TRY(loaded, best_under_rate(query, found));
     point = loaded.point;
   }
+  out.back().second = static_cast<std::int64_t>(query.all_chips(point.strategy));
+  if (query.prefixes) ASSAY_CHECK(check_prefix_memory(query, found, point, response));
   std::optional<search::Speculation> speculation;
   if (query.draft && found.fits) {
     ASSAY_TRY(drafted, with_draft(query, point, response));
@@ -367,7 +376,9 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
-  say_outcome(request, context, query, found, point, response);
+  const std::string plan =
+      strategy_text(point.strategy) + (speculation ? ", " + draft_text(*query.draft, *speculation) : "");
+  say_outcome(request, context, query, found, point, plan, response);
   const bool is_measured = query.step_time || query.prefill_time || query.mfu;
   if (response.outcome == report::Outcome::ok && !is_measured && !query.rate && !context.within) {
     ASSAY_TRY(rows, help_rows(request, context, query, point));
@@ -381,7 +392,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   if (request.has("emit") && response.outcome == report::Outcome::ok)
     ASSAY_CHECK(add_launch(request, context, query, point, speculation, response));
-  response.screen = serve_screen(request, response, strategy_text(point.strategy));
+  response.screen = serve_screen(request, response, plan);
   return response;
 }
 

@@ -405,7 +405,7 @@ class ServingSearcher {
     try_units(most);
     const auto tokens_of_step = [&](double units) {
       const serving::SteadyServer server = serving::steady_server(question_, strategy, units * unit);
-      return Tokens(units * unit / server.places * serving::steady_load(server).requests * server.output);
+      return Tokens(units * unit / server.places * serving::load_of(question_, server).requests * server.output);
     };
     refine(tried, no_limit, most_tokens_, tokens_of_step, [&](double units) {
       const serving::ServingPoint point = at(units);
