@@ -112,6 +112,7 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     out.emplace_back("prefill_servers", static_cast<std::int64_t>(servers));
     out.emplace_back("chips_of_a_prefill_server", each);
     out.emplace_back("decoding_chips", query.cluster.chips());
+    out.emplace_back("chips", static_cast<std::int64_t>(query.all_chips(point.strategy)));
     on += fmt::format(" and {} prefill server{} of {} chip{}", servers, servers > 1.0 ? "s" : "", each,
                       each > 1 ? "s" : "");
   }

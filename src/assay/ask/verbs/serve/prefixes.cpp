@@ -118,7 +118,7 @@ Result<void> check_prefix_memory(const ServeQuery& query, const search::ServingS
     const Bytes beside = query.question.chip_memory - (p.memory.total() - p.memory.prefixes);
     return replica(p) * std::max(Bytes(), beside);
   };
-  const auto chips_text = [](double chips) { return chips == 1.0 ? "a chip" : fmt::format("{} chips", chips); };
+  const auto chips_text = [](double chips) { return chips == 1.0 ? "the chip" : fmt::format("{} chips", chips); };
   if (prefixes.memory && !found.fits) {
     serving::ServingQuestion without = query.question;
     without.prefix_memory = Bytes();
@@ -130,7 +130,7 @@ Result<void> check_prefix_memory(const ServeQuery& query, const search::ServingS
                                            [&](const auto& a, const auto& b) { return free_of(a) < free_of(b); });
     return fail(
         "--prefix-memory",
-        fmt::format("{} is more than {} of a replica have free: {} of {} beside {} of weights and {} of cache of "
+        fmt::format("{} is more than is free on {} of a replica: {} of {} beside {} of weights and {} of cache of "
                     "a batch of {}",
                     human(*prefixes.memory), chips_text(replica(*roomiest)), human(free_of(*roomiest)),
                     human(replica(*roomiest) * query.question.chip_memory),
@@ -140,20 +140,20 @@ Result<void> check_prefix_memory(const ServeQuery& query, const search::ServingS
   }
   const hardware::Chip& chip = query.cluster.chip;
   if (prefixes.host && chip.host.memory) {
-    const double hosts = replica(point) / static_cast<double>(hardware::chips_per_host(query.cluster));
+    const double hosts = replica(point) / static_cast<double>(chip.host.chips.value);
     const Bytes have = hosts * chip.host.memory->value;
     if (*prefixes.host > have)
       return fail("--prefix-host",
-                  fmt::format("{} is more than the {} that {} of a replica have of their hosts' memory",
-                              human(*prefixes.host), human(have), chips_text(replica(point))),
+                  fmt::format("{} is more than the {} of host memory for {} of a replica", human(*prefixes.host),
+                              human(have), chips_text(replica(point))),
                   fmt::format("at most {}, or larger replicas (--dp)", human(have)));
   }
   const Bytes all = static_cast<double>(prefixes.requests->trie.size()) * prefixes.block;
   if (!prefixes.memory && found.fits && all > free_of(point))
-    response.important.push_back(
-        fmt::format("--requests: all prefixes take {}, and beside this batch {} of a replica have {} free: "
-                    "--prefix-memory bounds them",
-                    human(all), chips_text(replica(point)), human(free_of(point))));
+    response.important.push_back(fmt::format(
+        "--requests: all prefixes take {}, and {} of a replica {} {} free beside this batch: --prefix-memory "
+        "bounds them",
+        human(all), chips_text(replica(point)), replica(point) > 1.0 ? "have" : "has", human(free_of(point))));
   return {};
 }
 

@@ -128,20 +128,49 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   return {};
 }
 
+/// Adds copies of experts to the model: as many as asked for, or where --ep does not divide the experts the fewest with
+/// which it does. Nobody routes to them, but who copies the busiest experts: they are experts like the others.
+Result<void> add_redundant_experts(const Request& request, ServeQuery& query) {
+  std::optional<std::int64_t> copies, ways;
+  ASSAY_CHECK(read_count(request, "redundant-experts", copies));
+  ASSAY_CHECK(read_count(request, "ep", ways));
+  model::Transformer& model = query.imported.model;
+  std::int64_t experts = 0;
+  for (const model::Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) experts = std::max(experts, layer.feed_forward->experts);
+  if (copies && experts == 0)
+    return fail("--redundant-experts", fmt::format("{} has no routed experts", model.id), "leave it out");
+  const std::int64_t lacking = ways && experts > 0 ? (*ways - experts % *ways) % *ways : 0;
+  if (copies && ways && (*copies - lacking) % *ways != 0)
+    return fail("--redundant-experts",
+                fmt::format("{} experts and {} copies cannot be split {} ways", experts, *copies, *ways),
+                fmt::format("use {}, or any multiple of {} more", lacking > 0 ? lacking : *ways, *ways));
+  if (!copies && lacking > experts) return {};  // check_experts() says what would do
+  query.redundant_experts = copies.value_or(lacking);
+  if (query.redundant_experts == 0) return {};
+  for (model::Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && layer.feed_forward->experts > 0) layer.feed_forward->experts += query.redundant_experts;
+  query.notes.push_back(fmt::format(
+      "--redundant-experts{}: {} experts and {} copies of the busiest{}; --imbalance is the load that these leave",
+      copies ? "" : " not given", experts, query.redundant_experts,
+      ways ? fmt::format(", {} on each of {} devices", (experts + query.redundant_experts) / *ways, *ways) : ""));
+  return {};
+}
+
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
   ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL",
                                         request.value("as").value_or("")));
   ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   const auto& kinds = imported.model.decoder.kinds;
-  if (std::any_of(kinds.begin(), kinds.end(),
-                  [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; }))
-    return fail("MODEL", fmt::format("{} is an encoder and generates no text", imported.model.id),
-                "`assay train` and `assay models` accept it");
+  query.is_encoder = std::any_of(kinds.begin(), kinds.end(),
+                                 [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; });
+  query.choices.prompts_only = query.is_encoder;
   query.imported = imported;
   model::Transformer& model = query.imported.model;
   query.published = model;
   ASSAY_TRY(mix, read_cache_mix(request, query.notes));
   ASSAY_CHECK(model::apply_cache_mix(mix, model));
+  ASSAY_CHECK(add_redundant_experts(request, query));
   ASSAY_CHECK(lower::check_lowers(model, "MODEL"));
   const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
@@ -392,6 +421,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
     }
   ASSAY_CHECK(read_formats(request, context, query));
   ASSAY_CHECK(replay_requests(request, query));
+  ASSAY_CHECK(keep_to_software(request, context, query));
   return query;
 }
 

@@ -195,7 +195,7 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
   add_line(screen, "Plan", std::move(plan_line));
   add_blocks(screen, results, R"(
 Chips: {load.prefill_servers} prefill servers x {load.chips_of_a_prefill_server} | {load.decoding_chips} decoding |
-  {chips} in all)");
+  {load.chips} in all)");
   if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results, memory_parts(results)));
   add_decode(screen, results);
   const std::string first = results.has("load.first_token") ? "load.first_token" : "first_token";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
@@ -41,6 +42,8 @@ auto critical_batch(const N& num, const ServeQuery& query) {
                                                "each expert sees that fraction of the tokens", dense));
 }
 
+}  // namespace
+
 report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips) {
   report::Members times = report::range(time.lower, time.estimate, time.upper);
   if (!interval.empty()) times.emplace_back("interval", std::move(interval));
@@ -58,6 +61,8 @@ report::Members phase_members(const serving::ServingTime& time, report::Members 
     out.emplace_back("attention_intensity", time.attention_flops / time.attention_bytes);
   return out;
 }
+
+namespace {
 
 report::Members prefill_members(const ServeQuery& query, const serving::ServingPoint& point) {
   const auto fresh = serving::fresh_prompt(query.question);
@@ -168,7 +173,7 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   return {};
 }
 
-report::Members strategy_members(const serving::ServingPoint& point) {
+report::Members strategy_members(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingStrategy& s = point.strategy;
   report::Members out{{"dp", s.data},
                       {"tp", s.tensor},
@@ -177,6 +182,7 @@ report::Members strategy_members(const serving::ServingPoint& point) {
                       {"weights_2d", s.second},
                       {"cache", cache_name(s)},
                       {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (query.redundant_experts > 0) out.emplace_back("redundant_experts", query.redundant_experts);
   if (s.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
   if (s.second > 1) out.emplace_back("weights", weights_name(s.scheme.weights));
   if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
@@ -203,7 +209,7 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
   report::Members& out = response.results;
   out.emplace_back("batch", point.batch);
   add_software(query.software, out);
-  out.emplace_back("strategy", strategy_members(point));
+  out.emplace_back("strategy", strategy_members(query, point));
   out.emplace_back("prefill", prefill_members(query, point));
   report::Members decode = phase_members(
       point.decode, step_interval(query, point.strategy, point.decode, false, point.batch), point.batch, query.chips());
@@ -329,9 +335,17 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_TRY(request, to_run(given, context));
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
+  if (query.choices.prompts_only) return answer_prompts(query);
   std::optional<search::ServingSearch> search;
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query));
+    if (!first.best && !first.closest && query.choices.refuses) {
+      const auto refuses = std::exchange(query.choices.refuses, nullptr);
+      ASSAY_SET(first, search_as_measured(query));
+      if (const auto& any = first.best ? first.best : first.closest)
+        query.notes.push_back(fmt::format("--software {}: {}; every strategy is searched", query.software.text(),
+                                          refuses(any->strategy, query.cluster)));
+    }
     ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
   }
   if (search && search->best && !query.sizes.empty()) {
@@ -376,8 +390,9 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
-  const std::string plan =
-      strategy_text(point.strategy) + (speculation ? ", " + draft_text(*query.draft, *speculation) : "");
+  std::string plan = strategy_text(point.strategy);
+  if (query.redundant_experts > 0) plan += fmt::format(", {} redundant experts", query.redundant_experts);
+  if (speculation) plan += ", " + draft_text(*query.draft, *speculation);
   say_outcome(request, context, query, found, point, plan, response);
   const bool is_measured = query.step_time || query.prefill_time || query.mfu;
   if (response.outcome == report::Outcome::ok && !is_measured && !query.rate && !context.within) {

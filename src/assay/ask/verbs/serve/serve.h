@@ -55,7 +55,9 @@ struct ServeQuery {
   kernel::MemoryShare memory{};       ///< of each chip that the server may use: all but the margin
   double parameters = 0, active = 0;  ///< total, and active per token; given or counted
   bool parameters_given = false;
-  double encoder_active = 0;  ///< active per prompt token in an encoder
+  double encoder_active = 0;           ///< active per prompt token in an encoder
+  bool is_encoder = false;             ///< all tokens see each other, and none is generated
+  std::int64_t redundant_experts = 0;  ///< further copies of experts, in the model already
 
   std::optional<Seconds> prefill_time, step_time;  ///< measured, in place of estimates
   std::optional<double> mfu;                       ///< of prefill
@@ -190,6 +192,16 @@ Request plan_request(const Request& request, const ServeQuery& query, const serv
 void add_plan(const std::optional<Request>& request, const ServeQuery& query, const serving::ServingPoint& point,
               report::Members& row);
 
+// Embeddings and rankings: prompts alone, nothing is generated.
+
+/// An error for what only decoding has.
+Result<void> check_prompts_only(const Request& request, const ServeQuery& query);
+/// The server that takes the most prompts.
+Result<report::Response> answer_prompts(const ServeQuery& query);
+
+/// A phase of so many tokens at once.
+report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips);
+
 // The parts of serve's answer, each a table or a list of its own.
 
 serving::ServingBounds bounds_of(const ServeQuery& query, double batch);
@@ -294,6 +306,9 @@ Result<Request> to_run(const Request& request, const Context& context);
 
 /// A point and its question as fields of a plan.
 launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
+
+/// Bounds the search by what one server of the named software runs, as the file of its options says.
+Result<void> keep_to_software(const Request& request, const Context& context, ServeQuery& query);
 
 /// The script of --emit, as the answer.
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,
