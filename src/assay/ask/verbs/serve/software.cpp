@@ -50,7 +50,7 @@ Result<void> set_limits(const Request& request, const Context& context, const As
     limits = *least;
   }
   if (query.memory_margin == "interval") query.set_memory(limits.memory);
-  const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
+  const bool in_chunks = !query.model().encoder && !query.choices.prompts_only;  // whole prompts at once
   if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
   return {};
 }
