@@ -15,14 +15,15 @@ report::Members spread_interval(AnyQuantity lower, AnyQuantity estimate, double 
           {"basis", basis}};
 }
 
-report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const numbers::IntervalClass& of,
-                                 std::span<const numbers::Coordinate> at, std::string_view architecture,
-                                 std::string_view file) {
-  report::Members out = spread_interval(lower, estimate, of.spread, fmt::format("{}: {}", file, of.name));
+report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, std::span<const numbers::Coordinate> at,
+                                 std::string_view architecture, const numbers::IntervalBasis& basis) {
+  const numbers::IntervalClass& of = basis.of;
+  report::Members out = spread_interval(lower, estimate, of.spread, fmt::format("{}: {}", basis.file, of.name));
   out.emplace_back("rows", of.rows);
   out.emplace_back("groups", of.groups);
   report::Items outside;
   for (const std::string& name : of.beyond(at, architecture)) outside.emplace_back(name);
+  for (const std::string& name : basis.beyond) outside.emplace_back(name);
   out.emplace_back("extrapolates", !outside.empty());
   if (!outside.empty()) out.emplace_back("extrapolates_in", std::move(outside));
   return out;

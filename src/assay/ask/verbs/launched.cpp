@@ -136,6 +136,10 @@ std::optional<std::pair<std::string, std::string>> option_of(const std::string& 
   const auto stages = plan.find("pp"), experts = plan.find("ep");
   if (field == "ep-over" && experts != plan.end() && experts->second == "1") return std::nullopt;
   if (field == "interleave" && stages != plan.end() && stages->second == "1") return std::nullopt;
+  if (field == "draft" && value == "model") {  // the request names it
+    const auto path = plan.find("draft_path");
+    return path == plan.end() ? std::nullopt : std::optional(std::pair(field, path->second));
+  }
   return std::pair(field, value);
 }
 

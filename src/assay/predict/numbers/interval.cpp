@@ -98,12 +98,17 @@ std::string unseen_file(std::string_view set, std::string_view what) {
 
 Result<UnseenIntervals> unseen_intervals(const hardware::Catalogue& catalogue, std::string_view set,
                                          std::string_view what) {
-  UnseenIntervals unseen{.file = {}, .what = std::string(what), .known = {}, .classes = {}};
+  UnseenIntervals unseen{.file = {}, .what = std::string(what), .known = {}, .on_top = false, .classes = {}};
   for (const auto& [path, text] : catalogue.files(unseen_file(set, what))) {
     RecordFile file{.name = path};
     ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
       reader.sources();
-      reader.table("rows", [&](RecordReader& inner) { inner.texts("of", unseen.known); });
+      reader.table("rows", [&](RecordReader& inner) {
+        if (inner.has("on_top"))
+          inner.flag("on_top", unseen.on_top);
+        else
+          inner.texts("of", unseen.known);
+      });
       read_intervals(reader, "interval", unseen.classes);
     }));
     unseen.file = path;
@@ -128,6 +133,12 @@ std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& cl
   for (const AskedAbout& one : about) {
     if (one.unseen->file.empty() || one.name.empty() || one.unseen->has_rows_of(one.name)) continue;
     const IntervalClass* wider = interval_of(one.unseen->classes, names);
+    if (wider && one.unseen->on_top) {
+      basis.of.spread = std::expm1(std::hypot(std::log1p(basis.of.spread), std::log1p(wider->spread)));
+      basis.file += fmt::format(" and {}", one.unseen->file);
+      basis.beyond.push_back(one.unseen->what);
+      continue;
+    }
     if (!wider || wider->spread <= basis.of.spread) continue;
     basis = {*wider, fmt::format("{} (no measured row is of this {})", one.unseen->file, one.unseen->what)};
     basis.of.hardware = own->hardware;

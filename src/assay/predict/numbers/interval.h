@@ -70,13 +70,14 @@ const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std:
 /// catalogue/steps/unseen.
 struct UnseenIntervals {
   std::string file;                ///< empty: there is none
-  std::string what;                ///< "chip" or "software"
+  std::string what;                ///< "chip", "software" or "stages"
   std::vector<std::string> known;  ///< that have rows
+  bool on_top = false;             ///< their errors add to those of the class, and are independent of them
   std::vector<IntervalClass> classes;
 
   bool has_rows_of(std::string_view name) const;
 };
-/// Those of a set of measurements; `what` is "chip" or "software".
+/// Those of a set of measurements.
 Result<UnseenIntervals> unseen_intervals(const hardware::Catalogue& catalogue, std::string_view set,
                                          std::string_view what);
 /// The path of the file below the catalogue.
@@ -88,13 +89,15 @@ std::string unseen_text(const UnseenIntervals& unseen, std::string_view title, s
 struct IntervalBasis {
   IntervalClass of;
   std::string file;
+  std::vector<std::string> beyond = {};  ///< what few rows are of, where that adds to the errors of the class
 };
 /// Something that a question is about, and the intervals for the case that it has no row.
 struct AskedAbout {
   const UnseenIntervals* unseen;
   std::string_view name;  ///< empty: not stated
 };
-/// The class of the first of `names` that has one in `file`; wider for a chip or software without a row of its own.
+/// The class of the first of `names` that has one in `file`; wider for a chip or software without a row of its own, and
+/// for what few rows have: its errors are independent of those of the class, so squares of logarithms add.
 std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& classes,
                                             std::span<const std::string> names, std::string_view file,
                                             std::span<const AskedAbout> about);

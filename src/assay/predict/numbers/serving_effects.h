@@ -121,8 +121,8 @@ struct ServingCalibration : MeasuredFamilies {
   StepEffects code;  ///< of eager software, as in training
 
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
-  /// For chips and software without rows: of prefill, of decode steps.
-  std::array<UnseenIntervals, 2> unseen_prefill, unseen_decode;
+  /// For chips and software without rows, and for stages: of prefill, of decode steps.
+  std::array<UnseenIntervals, 3> unseen_prefill, unseen_decode;
 
   ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
 };

@@ -17,6 +17,7 @@ void ServingPoint::scale(double step, double prefill_by) {
   decode.estimate *= step;
   prefill_scale *= prefill_by;
   prefill.estimate *= prefill_by;
+  served.prefilled = served.prefilled / prefill_by;
   served.beside *= step;
   served.prompts *= prefill_by;
   served.step.estimate = served.beside + served.prompts;
@@ -136,6 +137,7 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
   if (!profiles.prefill.profile.blocks || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
   join_prompts(question, strategy, *options.front(), profiles);
   if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);
+  profiles.prefixes = question.prefix_memory / static_cast<double>(strategy.replica_chips());
 }
 
 ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens) {
@@ -211,6 +213,7 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
                 (num.given("held by the allocator over what is in use", runtime.reserved) - 1.0) * memory.workspace);
   if (question.cache_share < 1.0)
     memory.reserve = memory.reserve + num.named("kept free beside caches", kept_free(question) * memory.cache);
+  if (profiles.prefixes > Bytes()) memory.prefixes = num.given("prefixes", profiles.prefixes, "--prefix-memory");
   return memory;
 }
 
@@ -251,7 +254,8 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
     const double root = (sqrt(half * half + line * left) - half) / line;
     return root * root;
   };
-  const Bytes left = question.capacity - memory.weights - memory.runtime() - runtime.reserved * gathered;
+  const Bytes left =
+      question.capacity - memory.weights - memory.runtime() - memory.prefixes - runtime.reserved * gathered;
   const auto most_beside = [&](double held_prompts) {
     return most(left - runtime.reserved * prompt_space * held_prompts, per_sequence + runtime.reserved * step_space);
   };

@@ -22,6 +22,8 @@ struct ServingQuestion {
   Bytes chip_memory;                      ///< memory of one chip, for plans that keep no margin; 0: the capacity
   double weight_scale = 1;                ///< scales weight bytes if parameters are given instead of counted
   numbers::RequestPath path;              ///< between clients and steps
+  double prefill_servers = 0;             ///< replicas that only run prefill; 0: prompts join decode steps
+  Bytes prefix_memory;                    ///< of a replica's chips, which keeps prefixes of other prompts
 };
 
 /// What one chip of a server holds, by part.
@@ -33,9 +35,10 @@ struct ServingMemoryOf {
   Size driver{}, communication{};  ///< memory of the driver, and of the communication library
   Size graphs{};                   ///< captured decode steps
   Size reserve{};                  ///< held by the allocator but unusable, or kept free next to caches
+  Size prefixes{};                 ///< caches of prefixes that are kept for other prompts
   /// What does not depend on the batch, without weights.
   Size runtime() const { return driver + communication + graphs; }
-  Size total() const { return weights + cache + workspace + reserve + runtime(); }
+  Size total() const { return weights + cache + workspace + reserve + prefixes + runtime(); }
 };
 
 struct ServingMemory : ServingMemoryOf<Plain> {
@@ -45,11 +48,12 @@ struct ServingMemory : ServingMemoryOf<Plain> {
 /// The throughput of a server that prefills and decodes by continuous batching: every place of the batch is taken, and
 /// prompts join decode steps or go before them, whichever is faster.
 struct ServedRate {
-  SteadyLoad load;          ///< load of one replica
-  double replicas = 1;      ///< replicas that have a sequence
-  double output = 1;        ///< tokens of a request, mean
-  ServingTime step;         ///< a step with prompts
-  Seconds beside, prompts;  ///< the sequences of that step and its prompts, each by themselves
+  SteadyLoad load;            ///< load of one replica
+  double replicas = 1;        ///< replicas that have a sequence
+  double output = 1;          ///< tokens of a request, mean
+  ServingTime step;           ///< a step with prompts
+  Seconds beside, prompts;    ///< the sequences of that step and its prompts, each by themselves
+  Hertz prefilled{HUGE_VAL};  ///< requests whose prompts servers of their own work on
   Hertz requests_per_second;
   TokensPerSecond tokens_per_second;  ///< output tokens
   Seconds per_token;                  ///< between two tokens of a sequence, mean
@@ -118,6 +122,7 @@ struct ServingProfiles {
   Bytes moved;            ///< cache of a prompt that is moved to where decoding reads it
   std::shared_ptr<const ProfileOrigin> moved_origin = {};
   double margin = 0;  ///< standard deviations of free memory for caches beyond their mean
+  Bytes prefixes;     ///< on one chip, kept for prefixes of other prompts
 };
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
                                  const training::StageLinks& links);
@@ -126,6 +131,8 @@ ServingProfiles serving_profiles(const ServingQuestion& question, const ServingS
 void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const training::StageLinks& links,
                     const std::vector<const PrefillOption*>& options, ServingProfiles& profiles);
 
+/// What the steps of a server hold; only sequences where prompts have servers of their own.
+SteadyLoad load_of(const ServingQuestion& question, const SteadyServer& server);
 /// Requests of one replica with its share of a batch.
 SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch);
 /// Continuous batching of a batch whose decode step takes `alone`.

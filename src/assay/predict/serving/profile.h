@@ -44,7 +44,8 @@ struct ServingStrategy {
   lower::ServingScheme scheme;
   collective::AxisLayout layout{};
 
-  std::int64_t chips() const { return tensor * second * pipeline * data; }
+  std::int64_t replica_chips() const { return tensor * second * pipeline; }
+  std::int64_t chips() const { return replica_chips() * data; }
   lower::Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
     return a.tensor == b.tensor && a.cache_ways == b.cache_ways && a.second == b.second && a.pipeline == b.pipeline &&

@@ -94,6 +94,11 @@ SteadyServer steady_server(const ServingQuestion& question, const ServingStrateg
           static_cast<double>(fresh_prompt(question)), question.step_tokens};
 }
 
+SteadyLoad load_of(const ServingQuestion& question, const SteadyServer& server) {
+  if (question.prefill_servers == 0.0) return steady_load(server);
+  return {server.places / server.output, 0.0, 0.0, server.places, server.places};
+}
+
 bool joins_whole(const ServingQuestion& question) {
   return question.step_tokens >= static_cast<double>(fresh_prompt(question));
 }
@@ -204,8 +209,8 @@ NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const Serv
 void ServedRate::set_rates(Seconds alone) {
   const SteadyTimes times = steady_times(load, step.estimate, alone);
   const SteadyRates<Plain> rates = steady_rates(Plain{}, replicas * load.requests, output, times.step);
-  requests_per_second = rates.requests;
-  tokens_per_second = rates.tokens;
+  requests_per_second = std::min(rates.requests, prefilled);
+  tokens_per_second = requests_per_second * Tokens(output);
   per_token = times.per_token;
 }
 
@@ -214,9 +219,16 @@ ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& s
                        Seconds alone) {
   const SteadyServer server = steady_server(question, strategy, batch);
   ServedRate out;
-  out.load = steady_load(server);
+  out.load = load_of(question, server);
   out.replicas = batch / server.places;
   out.output = server.output;
+  if (question.prefill_servers > 0.0) {
+    const double each = prompts_of(question, profiles.prefill.profile) / static_cast<double>(strategy.data);
+    out.prefilled = question.prefill_servers * each / profiles.first_token.estimate;
+    out.beside = out.step.lower = out.step.estimate = out.step.upper = alone;
+    out.set_rates(alone);
+    return out;
+  }
   const PromptStep step =
       step_with_prompts(question, strategy, profiles, links, out.replicas * out.load.sequences, out.load.tokens);
   out.step = step.time;

@@ -43,6 +43,21 @@ TEST(DisaggregatedRate, HandWorked) {
   EXPECT_DOUBLE_EQ(out.tokens_per_chip.value(), 256.0 * out.requests_per_chip.value());
 }
 
+// Where prompts have servers of their own, every place decodes, and what these servers prefill is the most that ends.
+TEST(PrefillServers, TakePromptsOffTheDecodingOnes) {
+  testing::ServingCase c("llama-3-8b", "h100-sxm:2");
+  search::ServingChoices choices;
+  choices.batch = 64, choices.data = 2;
+  c.question.prefill_servers = 100.0;
+  const ServingPoint many = *c.search(choices).best;
+  EXPECT_EQ(many.served.per_token, many.decode.estimate);
+  EXPECT_DOUBLE_EQ(many.served.tokens_per_second.value(), many.decoded_per_second().value());
+  c.question.prefill_servers = 1.0;
+  const ServingPoint one = *c.search(choices).best;
+  EXPECT_DOUBLE_EQ(one.served.requests_per_second.value(), 1.0 / one.prefill.estimate.value());
+  EXPECT_LT(one.served.requests_per_second, many.served.requests_per_second);
+}
+
 // A batch that fits is decoded together, 255 steps after the first token; of one that does not fit, others wait.
 TEST(BatchRun, TakesItsPromptsAndTheStepsOfWhatFits) {
   const testing::ServingCase c("llama-3-8b", "h100-sxm:1");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
@@ -151,8 +152,9 @@ report::Items best_of_each(const std::vector<Alternative>& all, const Request& r
       row.members.emplace_back("latency", p->served.per_token);
       row.members.emplace_back("ttft", p->prefill.estimate);
       row.members.emplace_back("throughput", rate);
-      row.members.emplace_back("throughput_per_chip", rate / q.chips());
-      if (const auto cost = cost_of_million(q, rate)) {
+      row.members[1].second = static_cast<std::int64_t>(q.all_chips(p->strategy));
+      row.members.emplace_back("throughput_per_chip", rate / q.all_chips(p->strategy));
+      if (const auto cost = cost_of_million(q, *p, rate)) {
         if (meets) row.tokens_per_dollar = 1e6 / cost->value();
         row.members.emplace_back("cost", *cost);
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
@@ -196,21 +198,21 @@ report::Items joint_front(const std::vector<Alternative>& all, const Request& re
     if (!found) continue;
     for (const serving::ServingPoint& p : found->front) {
       const TokensPerSecond rate = p.served.tokens_per_second;
-      points.push_back(
-          {p.served.per_token.value(), priced ? cost_of_million(q, rate)->value() : q.chips() / rate.value()});
+      points.push_back({p.served.per_token.value(),
+                        priced ? cost_of_million(q, p, rate)->value() : q.all_chips(p.strategy) / rate.value()});
       of.emplace_back(&q, &p);
     }
   }
   return report::rows_of(search::pareto_front(points), [&](std::size_t i) {
     const auto& [q, p] = of[i];
-    report::Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
+    report::Members row{{"cluster", q->cluster.text}, {"chips", static_cast<std::int64_t>(q->all_chips(p->strategy))}};
     if (formats) row.emplace_back("formats", format_text(*q));
     const TokensPerSecond rate = p->served.tokens_per_second;
     row.emplace_back("batch", p->batch);
     row.emplace_back("latency", p->served.per_token);
     row.emplace_back("ttft", p->prefill.estimate);
-    row.emplace_back("throughput_per_chip", rate / q->chips());
-    if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
+    row.emplace_back("throughput_per_chip", rate / q->all_chips(p->strategy));
+    if (const auto cost = cost_of_million(*q, *p, rate)) row.emplace_back("cost", *cost);
     row.emplace_back("strategy", strategy_text(p->strategy));
     add_plan(asked_of(request, all.front().query, *q), *q, *p, row);
     return row;
@@ -234,10 +236,10 @@ Result<Comparison> comparison(const ServeQuery& query, const search::ServingSear
 
 namespace {
 
-/// Dollars per hour where every cluster has a price, else chips.
-double size_of(const ServeQuery& query, bool priced) {
+/// Dollars per hour of so many chips where every cluster has a price, else chips.
+double size_of(const ServeQuery& query, double chips, bool priced) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
-  return query.chips() * (priced ? price->value.value.value() : 1.0);
+  return chips * (priced ? price->value.value.value() : 1.0);
 }
 
 /// The cheapest cluster of --on that serves the rate within the latency limits; else the one that serves the most.
@@ -255,19 +257,23 @@ Result<search::ServingSearch> cheapest_under_load(ServeQuery& query, search::Ser
     return hardware::newest_price(a.query.cluster.chip) != nullptr;
   });
   std::stable_sort(all.begin(), all.end(), [&](const Alternative& a, const Alternative& b) {
-    return size_of(a.query, priced) < size_of(b.query, priced);
+    return size_of(a.query, a.query.chips(), priced) < size_of(b.query, b.query.chips(), priced);
   });
   const Alternative* best = nullptr;
   Hertz most(-1.0);
+  double least = HUGE_VAL;
   bool meets = false;
   for (Alternative& one : all) {
     bind(one.query);  // it has moved
     ASSAY_TRY(loaded, best_under_rate(one.query, *one.found));
-    meets = loaded.meets && one.found->best;
-    if (!meets && loaded.most_requests <= most) continue;
+    const bool this_meets = loaded.meets && one.found->best;
+    const double size = size_of(one.query, one.query.all_chips(loaded.point.strategy), priced);
+    if (this_meets ? size >= least : meets || loaded.most_requests <= most) continue;
     best = &one;
     most = loaded.most_requests;
-    if (meets) break;
+    meets = this_meets;
+    if (meets) least = size;
+    if (meets && query.question.prefill_servers == 0.0) break;  // all others have more chips
   }
   const std::size_t sizes = query.sizes.size();
   if (best) {

@@ -11,9 +11,12 @@ namespace assay::verbs::serve {
 namespace {
 
 /// Every choice as the point makes it.
-search::ServingChoices fixed_choices(const serving::ServingPoint& point) {
+search::ServingChoices fixed_choices(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingStrategy& s = point.strategy;
   search::ServingChoices out;
+  out.refuses = query.choices.refuses;
+  out.first_token = query.choices.first_token;
+  out.per_token = query.choices.per_token;
   out.tensor = s.tensor;
   out.second = s.second;
   out.pipeline = s.pipeline;
@@ -199,10 +202,8 @@ Result<report::Items> change_rows(const Request& request, const ServeQuery& quer
   };
   std::vector<Better> better;
   for (const ServingOpening open : serving_openings) {
-    search::ServingChoices choices = fixed_choices(given);
+    search::ServingChoices choices = fixed_choices(query, given);
     open(choices);
-    choices.first_token = query.choices.first_token;
-    choices.per_token = query.choices.per_token;
     const auto found = search::search_serving(query.question, query.cluster, choices);
     if (!found || !found->best ||
         !(found->best->served.tokens_per_second > given.served.tokens_per_second * (1.0 + 1e-6)))
@@ -227,10 +228,8 @@ Result<report::Items> change_rows(const Request& request, const ServeQuery& quer
 
 Result<report::Items> help_rows(const Request& request, const Context& context, const ServeQuery& query,
                                 const serving::ServingPoint& given) {
-  search::ServingChoices same = fixed_choices(given);
+  search::ServingChoices same = fixed_choices(query, given);
   same.cache_by_heads = given.strategy.cache_ways > 1;
-  same.first_token = query.choices.first_token;
-  same.per_token = query.choices.per_token;
   const bool is_batch_given = query.choices.batch.has_value();
   if (!is_batch_given) same.batch.reset();
   std::vector<WhatIf> all;

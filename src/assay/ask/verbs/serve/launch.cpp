@@ -13,8 +13,9 @@ namespace assay::verbs::serve {
 namespace {
 
 /// Fields of a point that a script must say.
-constexpr std::string_view promised_fields[] = {"dp",         "tp",    "pp",    "ep",   "ep-over",      "cache",
-                                                "weights-2d", "batch", "chunk", "page", "memory-share", "kv"};
+constexpr std::string_view promised_fields[] = {"dp",    "tp",         "pp",    "ep",    "ep-over", "redundant-experts",
+                                                "cache", "weights-2d", "batch", "chunk", "page",    "memory-share",
+                                                "kv"};
 
 /// How servers share nodes: replicas whose chips fit in a node are in one server with those of the same node, larger
 /// ones have nodes of their own, and replicas that share experts are one server on all nodes.
@@ -38,33 +39,63 @@ Result<Request> to_run(const Request& given, const Context& context) {
   return request;
 }
 
-launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point) {
-  const serving::ServingStrategy& s = point.strategy;
-  launch::Settings plan = model_shape(query.model(), query.question.prompt + query.question.output);
-  plan.merge(cluster_fields(query.cluster));
-  const lower::Formats& formats = query.question.setup.formats;
+namespace {
+
+/// Sets the fields of a strategy, of a server or several.
+void set_strategy(const hardware::Cluster& cluster, const serving::ServingStrategy& s, launch::Settings& plan) {
+  for (auto& [field, value] : cluster_fields(cluster)) plan[field] = value;
   for (const auto& [field, count] : {std::pair<std::string_view, std::int64_t>{"dp", s.data},
                                      {"tp", s.tensor},
                                      {"pp", s.pipeline},
                                      {"ep", s.expert},
-                                     {"weights-2d", s.second},
-                                     {"context", query.question.prompt + query.question.output}})
+                                     {"weights-2d", s.second}})
     plan[std::string(field)] = std::to_string(count);
-  plan["model"] = query.model().id;
-  plan["batch"] = exact_number(point.batch);
   plan["ep-over"] = expert_axes(s);
   plan["dp-attention"] = s.data > 1 && s.expert > 1 ? "yes" : "no";  // replicas of attention that share experts
   plan["cache"] = cache_name(s.scheme.cache);
-  plan["kv"] = name(formats.kv_cache);
+  add_servers(plan);
+}
+
+}  // namespace
+
+launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point) {
+  launch::Settings plan = model_shape(query.model(), query.question.prompt + query.question.output);
+  set_strategy(query.cluster, point.strategy, plan);
+  plan["context"] = std::to_string(query.question.prompt + query.question.output);
+  plan["model"] = query.model().id;
+  plan["batch"] = exact_number(point.batch);
+  plan["kv"] = name(query.question.setup.formats.kv_cache);
   plan["weights"] = request.value("weights").value_or("published");
   plan["compute"] = name(query.compute);
   plan["graphs"] = request.flag("graphs").value_or(true) ? "yes" : "no";
   plan["memory-share"] = kernel::text_of(query.memory);
   if (request.has("chunk")) plan["chunk"] = exact_number(query.question.step_tokens);
   if (const auto page = request.value("page")) plan["page"] = *page;
+  if (query.redundant_experts > 0) plan["redundant-experts"] = std::to_string(query.redundant_experts);
   plan["draft"] = "none";
-  add_servers(plan);
   return plan;
+}
+
+Result<void> keep_to_software(const Request& request, const Context& context, ServeQuery& query) {
+  if (!query.software.named()) return {};
+  ASSAY_TRY(target, launch::target_of_software(context.catalogue, query.software.name));
+  if (!target || target->verb != "serve") return {};
+  const launch::Settings asked = plan_of(request, query, {});
+  query.choices.refuses = [target = target, asked, batch = query.choices.batch](
+                              const serving::ServingStrategy& strategy, const hardware::Cluster& cluster) {
+    launch::Settings plan = asked;
+    set_strategy(cluster, strategy, plan);
+    plan.erase("batch");
+    if (batch) plan["batch"] = exact_number(static_cast<double>(*batch));
+    if (plan.at("dp-attention") == "no") {  // replicas are servers of their own
+      if (batch) plan["batch"] = exact_number(static_cast<double>(*batch) / static_cast<double>(strategy.data));
+      plan["nodes"] = plan.at("server_nodes");
+      plan["dp"] = plan["servers"] = "1";
+    }
+    const auto refused = launch::refusal_of(*target, plan);
+    return refused ? fmt::format("{}; {}", refused->what, refused->hint) : std::string();
+  };
+  return {};
 }
 
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,
@@ -125,7 +156,7 @@ void add_plan(const std::optional<Request>& request, const ServeQuery& query, co
               report::Members& row) {
   serving::ServingTime token = point.decode;  // measured steps tell how far tokens of a loaded server are off, too
   token.estimate = point.served.per_token;
-  if (report::Members interval = step_interval(query, token, false, point.batch); !interval.empty())
+  if (report::Members interval = step_interval(query, point.strategy, token, false, point.batch); !interval.empty())
     row.emplace_back("interval", std::move(interval));
   row.emplace_back("memory", report::Members{{"total", point.memory.total()},
                                              {"verdict", memory_verdict(query, point.memory.total())}});

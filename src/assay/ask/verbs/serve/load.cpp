@@ -22,12 +22,6 @@ std::string_view policy_text(serving::BatchingPolicy policy) {
                                                         : "disaggregated prefill";
 }
 
-/// Chips of all servers, including prefill servers.
-double chips_in_all(const ServeQuery& query, const serving::ServingPoint& point) {
-  const auto extra = static_cast<double>(query.prefill_servers.value_or(0));
-  return query.chips() * (1.0 + extra / static_cast<double>(point.strategy.data));
-}
-
 report::Members times_members(const serving::LoadedTimes& times, double replicas) {
   return {{"sequences_in_flight", replicas * times.sequences},
           {"requests_that_wait_for_a_place", times.waiting > 1e-9 ? replicas * times.waiting : 0.0},
@@ -47,8 +41,7 @@ Hertz most_within_limits(const ServeQuery& query, const serving::LoadedServer& s
 /// Of a million tokens at the rate of the request.
 std::optional<Dollars> cost_at_rate(const ServeQuery& query, const serving::ServingPoint& point,
                                     const serving::LoadedServer& server) {
-  const auto cost = cost_of_million(query, *query.rate * Tokens(server.lengths.output.mean()));
-  return cost ? std::optional(chips_in_all(query, point) / query.chips() * *cost) : std::nullopt;
+  return cost_of_million(query, point, *query.rate * Tokens(server.lengths.output.mean()));
 }
 
 }  // namespace
@@ -62,7 +55,7 @@ report::Members first_token_parts(const serving::FirstToken& first) {
 }
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
-  return serving::loaded_server(query.question, query.cluster, point, query.prefill_servers);
+  return serving::loaded_server(query.question, query.cluster, point);
 }
 
 Result<report::Items> lengths_list(const ServeQuery& query, const serving::ServingPoint& point) {
@@ -89,8 +82,7 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
 }
 
 Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found) {
-  ASSAY_TRY(point, search::best_under_load(query.question, query.cluster, found, query.choices, query.prefill_servers,
-                                           *query.rate));
+  ASSAY_TRY(point, search::best_under_load(query.question, query.cluster, found, query.choices, *query.rate));
   ASSAY_TRY(server, server_under_load(query, point));
   PointUnderLoad out;
   out.point = point;
@@ -114,7 +106,16 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
                       {"saturation_requests_per_second", saturation.value()},
                       {"utilisation", times.utilisation},
                       {"stable", times.stable}};
-  if (query.prefill_servers) out.emplace_back("prefill_servers", *query.prefill_servers);
+  std::string on = query.cluster.text;
+  if (const double servers = query.question.prefill_servers; servers > 0.0) {
+    const std::int64_t each = point.strategy.replica_chips();
+    out.emplace_back("prefill_servers", static_cast<std::int64_t>(servers));
+    out.emplace_back("chips_of_a_prefill_server", each);
+    out.emplace_back("decoding_chips", query.cluster.chips());
+    out.emplace_back("chips", static_cast<std::int64_t>(query.all_chips(point.strategy)));
+    on += fmt::format(" and {} prefill server{} of {} chip{}", servers, servers > 1.0 ? "s" : "", each,
+                      each > 1 ? "s" : "");
+  }
   if (server.policy == serving::BatchingPolicy::disaggregated) out.emplace_back("cache_transfer_time", server.transfer);
   if (!times.stable) {
     const double copies = std::ceil(times.utilisation * (1.0 + 1e-9));
@@ -123,8 +124,8 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     response.headline = fmt::format(
         "{} requests per second exceed the {} that {} can serve with {} and at most {} sequences: the queue grows "
         "without bound; {} such servers are enough",
-        human_number(query.rate->value()), human_number(saturation.value()), query.cluster.text,
-        strategy_text(point.strategy), human_number(point.batch), human_number(copies));
+        human_number(query.rate->value()), human_number(saturation.value()), on, strategy_text(point.strategy),
+        human_number(point.batch), human_number(copies));
     return out;
   }
   for (auto& member : times_members(times, server.replicas)) out.push_back(std::move(member));
@@ -139,8 +140,8 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
   const std::string latencies = fmt::format("the 99th percentiles are {} to the first token and {} per token",
                                             human(times.first_token.p99), human(times.per_token.p99));
   response.headline = fmt::format("{} requests per second on {}: {}; {} of output{} with {}, {:.0f} % utilised",
-                                  human_number(query.rate->value()), query.cluster.text, latencies, human(tokens),
-                                  cost_text, strategy_text(point.strategy), 100.0 * times.utilisation);
+                                  human_number(query.rate->value()), on, latencies, human(tokens), cost_text,
+                                  strategy_text(point.strategy), 100.0 * times.utilisation);
   if (query.choices.first_token || query.choices.per_token) {
     const double most = most_within_limits(query, server).value();
     out.emplace_back("meets", search::meets_limits(times, query.choices));
@@ -149,7 +150,7 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
       response.outcome = report::Outcome::infeasible;
       response.headline =
           fmt::format("at {} requests per second on {} {}; the latency limits hold up to {} requests per second",
-                      human_number(query.rate->value()), query.cluster.text, latencies, human_number(most));
+                      human_number(query.rate->value()), on, latencies, human_number(most));
     }
   }
   if (query.simulated_requests) {

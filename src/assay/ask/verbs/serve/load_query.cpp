@@ -136,7 +136,9 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
                 fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
                 "e.g. 10 or 2.5/s");
   query.rate = Hertz(*rate);
-  ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
+  std::optional<std::int64_t> servers;
+  ASSAY_CHECK(read_count(request, "prefill-servers", servers));
+  query.question.prefill_servers = static_cast<double>(servers.value_or(0));
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
   constexpr std::int64_t most = 1'000'000;
   if (query.simulated_requests && *query.simulated_requests > most)
@@ -151,6 +153,10 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_count(request, "prompt", prompt));
   for (const std::string& text : request.values("output")) {
     if (names_output_file(text)) continue;  // the front end's
+    if (trim(text) == "0") {
+      query.choices.prompts_only = true;
+      continue;
+    }
     if (!parse_count(text, "--output") && !parse_number(text))
       return fail(
           "--output", fmt::format("{} is neither a number of tokens nor a file", in_quotes(text)),
@@ -158,19 +164,29 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
           Error::Kind::usage);
     ASSAY_SET(output, parse_count(text, "--output"));
   }
-  query.question.prompt = prompt.value_or(1024);
-  query.question.output = output.value_or(256);
+  const bool prompts_only = query.choices.prompts_only;
+  if (prompts_only) ASSAY_CHECK(check_prompts_only(request, query));
+  if (query.is_encoder && output)
+    return fail("--output", fmt::format("{} is an encoder and generates no text", query.model().id), "leave it out");
+  const std::int64_t usual = query.is_encoder && query.model().max_context > 0
+                                 ? std::min<std::int64_t>(1024, query.model().max_context)
+                                 : 1024;
+  query.question.prompt = prompt.value_or(usual);
+  query.question.output = output.value_or(prompts_only ? 1 : 256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
     return !query.prefixes && (!text || serving::lengths_need_mean(*text));
   };
-  if (!prompt && has_mean("prompt-lengths")) query.notes.emplace_back("--prompt not given: 1024 tokens");
-  if (!output && has_mean("output-lengths")) query.notes.emplace_back("--output not given: 256 tokens");
+  if (!prompt && has_mean("prompt-lengths")) query.notes.push_back(fmt::format("--prompt not given: {} tokens", usual));
+  if (!output && !prompts_only && has_mean("output-lengths"))
+    query.notes.emplace_back("--output not given: 256 tokens");
   ASSAY_CHECK(read_distributions(request, prompt.has_value(), output.has_value(), query));
   const model::Transformer& model = query.model();
   const auto& lengths = query.question.lengths;
   const std::int64_t longest_prompt = lengths ? lengths->prompt.largest() : query.question.prompt,
-                     longest_output = lengths ? lengths->output.largest() : query.question.output;
+                     longest_output = prompts_only ? 0
+                                      : lengths    ? lengths->output.largest()
+                                                   : query.question.output;
   // An encoder reads the prompt and a decoder writes the output: each has all of the context to itself.
   const std::int64_t longest =
       model.encoder ? std::max(longest_prompt, longest_output) : longest_prompt + longest_output;

@@ -21,7 +21,7 @@ draw::Chart titled(const ServeQuery& query, std::string_view what) {
 
 /// Latency and throughput of a chip.
 draw::PlotPoint front_point(const serving::ServingPoint& point, const ServeQuery& query) {
-  return {point.served.per_token.value(), (point.served.tokens_per_second / query.chips()).value()};
+  return {point.served.per_token.value(), (point.served.tokens_per_second / query.all_chips(point.strategy)).value()};
 }
 
 /// Points of the front in classes of batch, a colour each: 1-7, 8-31, 32-127, ...
@@ -120,7 +120,7 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
   const auto add = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name) {
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
     for (const serving::ServingPoint& p : s.front)
-      if (const auto cost = cost_of_million(q, p.served.tokens_per_second))
+      if (const auto cost = cost_of_million(q, p, p.served.tokens_per_second))
         series.points.push_back({p.served.per_token.value(), cost->value()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   };

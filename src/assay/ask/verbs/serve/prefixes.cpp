@@ -100,12 +100,60 @@ Result<void> replay_requests(const Request& request, ServeQuery& query) {
               static_cast<double>(model::kv_values_per_token(query.model()) * prefixes.requests->trace.block));
   std::optional<std::int64_t> blocks = blocks_of(prefixes.memory, prefixes.block);
   if (blocks && prefixes.host) *blocks += *blocks_of(prefixes.host, prefixes.block);
+  query.question.prefix_memory = prefixes.memory.value_or(Bytes());
   prefixes.replay = prefixes.requests->reuse.with(blocks);
   const auto most = static_cast<double>(query.question.prompt - 1) / static_cast<double>(query.question.prompt);
   query.question.cached_prompt = std::min(prefixes.replay.share(), most);
   query.notes.push_back(fmt::format("--requests: {} of the prompts' tokens are cached{}",
                                     report::percent(prefixes.replay.share()),
                                     request.has("prefix-memory") ? "" : ", with memory for all of them"));
+  return {};
+}
+
+Result<void> check_prefix_memory(const ServeQuery& query, const search::ServingSearch& found,
+                                 const serving::ServingPoint& point, report::Response& response) {
+  const PrefixCaching& prefixes = *query.prefixes;
+  const auto replica = [](const serving::ServingPoint& p) { return static_cast<double>(p.strategy.replica_chips()); };
+  const auto free_of = [&](const serving::ServingPoint& p) {
+    const Bytes beside = query.question.chip_memory - (p.memory.total() - p.memory.prefixes);
+    return replica(p) * std::max(Bytes(), beside);
+  };
+  const auto chips_text = [](double chips) { return chips == 1.0 ? "the chip" : fmt::format("{} chips", chips); };
+  if (prefixes.memory && !found.fits) {
+    serving::ServingQuestion without = query.question;
+    without.prefix_memory = Bytes();
+    search::ServingChoices least = query.choices;
+    if (!least.batch) least.most_batch = 1;
+    ASSAY_TRY(bare, search::search_serving(without, query.cluster, least));
+    if (!bare.fits) return {};  // nor does the model without prefixes
+    const auto roomiest = std::max_element(bare.front.begin(), bare.front.end(),
+                                           [&](const auto& a, const auto& b) { return free_of(a) < free_of(b); });
+    return fail(
+        "--prefix-memory",
+        fmt::format("{} is more than is free on {} of a replica: {} of {} beside {} of weights and {} of cache of "
+                    "a batch of {}",
+                    human(*prefixes.memory), chips_text(replica(*roomiest)), human(free_of(*roomiest)),
+                    human(replica(*roomiest) * query.question.chip_memory),
+                    human(replica(*roomiest) * roomiest->memory.weights),
+                    human(replica(*roomiest) * roomiest->memory.cache), human_number(roomiest->batch)),
+        "use less, add --prefix-host for what is evicted, or more chips");
+  }
+  const hardware::Chip& chip = query.cluster.chip;
+  if (prefixes.host && chip.host.memory) {
+    const double hosts = replica(point) / static_cast<double>(chip.host.chips.value);
+    const Bytes have = hosts * chip.host.memory->value;
+    if (*prefixes.host > have)
+      return fail("--prefix-host",
+                  fmt::format("{} is more than the {} of host memory for {} of a replica", human(*prefixes.host),
+                              human(have), chips_text(replica(point))),
+                  fmt::format("at most {}, or larger replicas (--dp)", human(have)));
+  }
+  const Bytes all = static_cast<double>(prefixes.requests->trie.size()) * prefixes.block;
+  if (!prefixes.memory && found.fits && all > free_of(point))
+    response.important.push_back(fmt::format(
+        "--requests: all prefixes take {}, and {} of a replica {} {} free beside this batch: --prefix-memory "
+        "bounds them",
+        human(all), chips_text(replica(point)), replica(point) > 1.0 ? "have" : "has", human(free_of(point))));
   return {};
 }
 

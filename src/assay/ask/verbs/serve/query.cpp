@@ -127,20 +127,49 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   return {};
 }
 
+/// Adds copies of experts to the model: as many as asked for, or where --ep does not divide the experts the fewest with
+/// which it does. Nobody routes to them, but who copies the busiest experts: they are experts like the others.
+Result<void> add_redundant_experts(const Request& request, ServeQuery& query) {
+  std::optional<std::int64_t> copies, ways;
+  ASSAY_CHECK(read_count(request, "redundant-experts", copies));
+  ASSAY_CHECK(read_count(request, "ep", ways));
+  model::Transformer& model = query.imported.model;
+  std::int64_t experts = 0;
+  for (const model::Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) experts = std::max(experts, layer.feed_forward->experts);
+  if (copies && experts == 0)
+    return fail("--redundant-experts", fmt::format("{} has no routed experts", model.id), "leave it out");
+  const std::int64_t lacking = ways && experts > 0 ? (*ways - experts % *ways) % *ways : 0;
+  if (copies && ways && (*copies - lacking) % *ways != 0)
+    return fail("--redundant-experts",
+                fmt::format("{} experts and {} copies cannot be split {} ways", experts, *copies, *ways),
+                fmt::format("use {}, or any multiple of {} more", lacking > 0 ? lacking : *ways, *ways));
+  if (!copies && lacking > experts) return {};  // check_experts() says what would do
+  query.redundant_experts = copies.value_or(lacking);
+  if (query.redundant_experts == 0) return {};
+  for (model::Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && layer.feed_forward->experts > 0) layer.feed_forward->experts += query.redundant_experts;
+  query.notes.push_back(fmt::format(
+      "--redundant-experts{}: {} experts and {} copies of the busiest{}; --imbalance is the load that these leave",
+      copies ? "" : " not given", experts, query.redundant_experts,
+      ways ? fmt::format(", {} on each of {} devices", (experts + query.redundant_experts) / *ways, *ways) : ""));
+  return {};
+}
+
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
   ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL",
                                         request.value("as").value_or("")));
   ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   const auto& kinds = imported.model.decoder.kinds;
-  if (std::any_of(kinds.begin(), kinds.end(),
-                  [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; }))
-    return fail("MODEL", fmt::format("{} is an encoder and generates no text", imported.model.id),
-                "`assay train` and `assay models` accept it");
+  query.is_encoder = std::any_of(kinds.begin(), kinds.end(),
+                                 [](const model::Layer& layer) { return layer.attention && !layer.attention->causal; });
+  query.choices.prompts_only = query.is_encoder;
   query.imported = imported;
   model::Transformer& model = query.imported.model;
   query.published = model;
   ASSAY_TRY(mix, read_cache_mix(request, query.notes));
   ASSAY_CHECK(model::apply_cache_mix(mix, model));
+  ASSAY_CHECK(add_redundant_experts(request, query));
   ASSAY_CHECK(lower::check_lowers(model, "MODEL"));
   const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
@@ -254,6 +283,16 @@ Result<void> check_draft(const model::Transformer& draft, const ServeQuery& quer
   return {};
 }
 
+/// Models of the catalogue with layers that predict tokens beyond the next one.
+std::vector<std::string> models_that_draft(const hardware::Catalogue& catalogue) {
+  std::vector<std::string> out;
+  for (std::string& id : model::model_ids(catalogue))
+    if (const auto known = model::catalogue_model(id, catalogue, "--draft");
+        known && known->imported.model.prediction_layers > 0)
+      out.push_back(std::move(id));
+  return out;
+}
+
 Result<void> read_draft(const Request& request, const Context& context, ServeQuery& query) {
   for (const char* option : {"acceptance", "draft-length"})
     if (request.has(option) && !request.has("draft"))
@@ -261,11 +300,13 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
                   "add --draft MODEL, or --draft mtp", Error::Kind::usage);
   const auto text = request.value("draft");
   if (!text) return {};
-  if (*text == "mtp" && query.model().encoder)
-    return fail(
-        "--draft",
-        fmt::format("{} is an encoder-decoder: none of its layers can draft tokens by itself", query.model().id),
-        "use a small draft model");
+  if (*text == "mtp" && query.model().prediction_layers == 0)
+    return fail("--draft",
+                fmt::format("{} has no layers that draft: its configuration has no num_nextn_predict_layers, nor the "
+                            "like, above 0",
+                            query.model().id),
+                fmt::format("use a small model of the same family (--draft MODEL); models with such layers: {}",
+                            join(models_that_draft(context.catalogue), ", ")));
   if (*text == "mtp") {
     query.draft = search::prediction_module(query.model());
   } else {
@@ -359,6 +400,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
     }
   ASSAY_CHECK(read_formats(request, context, query));
   ASSAY_CHECK(replay_requests(request, query));
+  ASSAY_CHECK(keep_to_software(request, context, query));
   return query;
 }
 
@@ -403,10 +445,15 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   return text;
 }
 
-std::optional<Dollars> cost_of_million(const ServeQuery& query, TokensPerSecond rate) {
+std::optional<Dollars> cost_of_million(const ServeQuery& query, double chips, TokensPerSecond rate) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
-  return serving::cost_of_million_tokens(Plain{}, price->value.value, query.chips(), rate);
+  return serving::cost_of_million_tokens(Plain{}, price->value.value, chips, rate);
+}
+
+std::optional<Dollars> cost_of_million(const ServeQuery& query, const serving::ServingPoint& point,
+                                       TokensPerSecond rate) {
+  return cost_of_million(query, query.all_chips(point.strategy), rate);
 }
 
 }  // namespace assay::verbs::serve

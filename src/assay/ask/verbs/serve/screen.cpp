@@ -53,9 +53,14 @@ std::string certainty(const Reader& results) {
 
 std::vector<BarPart> memory_parts(const Reader& results) {
   const auto held = [&](const char* key) { return results.number(fmt::format("memory.{}", key)); };
-  const double weights = held("weights"), cache = held("kv_cache"), draft = held("draft");
-  return {
-      {"weights", weights}, {"cache", cache}, {"draft", draft}, {"other", held("total") - (weights + cache + draft)}};
+  std::vector<BarPart> parts{{"weights", held("weights")},
+                             {"cache", held("kv_cache")},
+                             {"prefixes", held("prefixes")},
+                             {"draft", held("draft")}};
+  double other = held("total");
+  for (const BarPart& part : parts) other -= part.size;
+  parts.push_back({"other", other});
+  return parts;
 }
 
 /// What a decode step waits for, each as a part of the step: they overlap.
@@ -188,6 +193,9 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
     plan_line.push_back(std::move(phrase));
   if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
   add_line(screen, "Plan", std::move(plan_line));
+  add_blocks(screen, results, R"(
+Chips: {load.prefill_servers} prefill servers x {load.chips_of_a_prefill_server} | {load.decoding_chips} decoding |
+  {load.chips} in all)");
   if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results, memory_parts(results)));
   add_decode(screen, results);
   const std::string first = results.has("load.first_token") ? "load.first_token" : "first_token";

@@ -97,7 +97,7 @@ report::Members first_token_section(const ServeQuery& query, const serving::Serv
   };
   serving::ServingTime steps = point.prefill;
   steps.estimate = first.waits + first.prompt;
-  if (report::Members interval = step_interval(query, steps, true, point.prompts); !interval.empty()) {
+  if (report::Members interval = step_interval(query, point.strategy, steps, true, point.prompts); !interval.empty()) {
     for (auto& [key, value] : interval)
       if (key == "low" || key == "high") value = Seconds(*report::numeric(value)) + way(key == "high" ? 2.0 : 0.0);
     out.emplace_back("interval", std::move(interval));
@@ -121,7 +121,7 @@ report::Members disaggregated_members(const ServeQuery& query, const search::Pre
                       {"prefill_servers_per_decode_server", rate.prefill_servers},
                       {"requests_per_second_per_chip", rate.requests_per_chip.value()},
                       {"tokens_per_second_per_chip", rate.tokens_per_chip}};
-  if (const auto cost = cost_of_million(query, rate.tokens_per_chip * query.chips()))
+  if (const auto cost = cost_of_million(query, 1.0, rate.tokens_per_chip))
     out.emplace_back("cost_per_million_tokens", *cost);
   return out;
 }
@@ -134,7 +134,7 @@ report::Members served_section(const ServeQuery& query, const serving::ServingPo
       served.requests_per_second * Tokens(static_cast<double>(query.question.prompt + query.question.output));
   report::Members out{{"requests_per_second", served.requests_per_second.value()},
                       {"output_tokens_per_second", served.tokens_per_second},
-                      {"output_tokens_per_second_per_chip", served.tokens_per_second / query.chips()},
+                      {"output_tokens_per_second_per_chip", served.tokens_per_second / query.all_chips(point.strategy)},
                       {"tokens_per_second", in_and_out},
                       {"time_per_token", served.per_token},
                       {"time_to_last_token", serving::phase_balance(query.question, point).last_token},
@@ -143,9 +143,9 @@ report::Members served_section(const ServeQuery& query, const serving::ServingPo
                       {"prompt_tokens_per_step", Tokens(served.load.tokens)},
                       {"share_of_steps", served.load.share},
                       {"sequences_per_step", served.replicas * served.load.sequences}};
-  if (const auto cost = cost_of_million(query, served.tokens_per_second)) {
+  if (const auto cost = cost_of_million(query, point, served.tokens_per_second)) {
     out.emplace_back("cost_per_million_output_tokens", *cost);
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, in_and_out));
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point, in_and_out));
   }
   return out;
 }
@@ -171,11 +171,22 @@ report::Members batching_section(const ServeQuery& query, const search::ServingS
   return out;
 }
 
+namespace {
+
+std::string name_of(const search::Draft& draft) { return draft.shares_outer ? "mtp" : draft.model.id; }
+
+}  // namespace
+
+std::string draft_text(const search::Draft& draft, const search::Speculation& found) {
+  const std::int64_t length = found.loops[found.best].length;
+  return fmt::format("draft {} of {} token{}", name_of(draft), length, length == 1 ? "" : "s");
+}
+
 Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
                                        report::Response& response) {
   const serving::ServingQuestion& question = query.question;
   const search::Draft& draft = *query.draft;
-  const std::string name = draft.shares_outer ? "module" : draft.model.id;
+  const std::string name = name_of(draft);
   ASSAY_TRY(most, search::batch_beside_draft(question, draft, query.cluster, point.strategy));
   if (point.batch > most && (query.choices.batch || most < 1.0)) {
     response.outcome = report::Outcome::infeasible;
@@ -305,7 +316,7 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"network_time", p.decode.network},
                         {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.chip_memory}};
-    if (const auto cost = cost_of_million(query, p.served.tokens_per_second)) row.emplace_back("cost", *cost);
+    if (const auto cost = cost_of_million(query, p, p.served.tokens_per_second)) row.emplace_back("cost", *cost);
     return row;
   });
 }

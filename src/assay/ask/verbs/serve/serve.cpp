@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
@@ -41,6 +42,8 @@ auto critical_batch(const N& num, const ServeQuery& query) {
                                                "each expert sees that fraction of the tokens", dense));
 }
 
+}  // namespace
+
 report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips) {
   report::Members times = report::range(time.lower, time.estimate, time.upper);
   if (!interval.empty()) times.emplace_back("interval", std::move(interval));
@@ -59,10 +62,13 @@ report::Members phase_members(const serving::ServingTime& time, report::Members 
   return out;
 }
 
+namespace {
+
 report::Members prefill_members(const ServeQuery& query, const serving::ServingPoint& point) {
   const auto fresh = serving::fresh_prompt(query.question);
-  report::Members out = phase_members(point.prefill, step_interval(query, point.prefill, true, point.prompts),
-                                      static_cast<double>(fresh) * point.prompts, query.chips());
+  report::Members out =
+      phase_members(point.prefill, step_interval(query, point.strategy, point.prefill, true, point.prompts),
+                    static_cast<double>(fresh) * point.prompts, query.chips());
   if (point.prompts != static_cast<double>(point.strategy.data)) out.emplace_back("prompts_at_once", point.prompts);
   if (point.prefill_scheme.weights != point.strategy.scheme.weights)
     out.emplace_back("weights", weights_name(point.prefill_scheme.weights));
@@ -78,14 +84,14 @@ report::Items front_list(const Request& request, const ServeQuery& query, const 
   return report::rows_of(found.front, [&](const serving::ServingPoint& p) {
     const TokensPerSecond rate = p.served.tokens_per_second;
     report::Members row{{"batch", p.batch},
-                        {"chips", query.cluster.chips()},
+                        {"chips", static_cast<std::int64_t>(query.all_chips(p.strategy))},
                         {"latency", p.served.per_token},
                         {"throughput", rate},
-                        {"throughput_per_chip", rate / query.chips()},
+                        {"throughput_per_chip", rate / query.all_chips(p.strategy)},
                         {"ttft", p.prefill.estimate},
                         {"strategy", strategy_text(p.strategy)},
                         {"limiter", serving::limiter_of(p)}};
-    if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
+    if (const auto cost = cost_of_million(query, p, rate)) row.emplace_back("cost", *cost);
     add_plan(request, query, p, row);
     return row;
   });
@@ -99,7 +105,7 @@ Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& po
   for (const auto& [part, bytes] :
        {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
         std::pair{"communication_library", point.memory.communication},
-        std::pair{"captured_graphs", point.memory.graphs}})
+        std::pair{"captured_graphs", point.memory.graphs}, std::pair{"prefixes", point.memory.prefixes}})
     if (bytes > Bytes()) memory.emplace_back(part, bytes);
   if (speculation) memory.emplace_back("draft", speculation->draft_memory);
   memory.emplace_back("total", total);
@@ -149,21 +155,25 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const serving::ServedRate& served = point.served;
   const auto step = num.named("mean step", serving::mean_step(num, served.load, steps.mixed, steps.decode));
   const auto rates = serving::steady_rates(num, served.replicas * served.load.requests, served.output, step);
-  const auto chips = num.given("chips", query.chips(), query.cluster.text);
-  const auto per_chip = num.named("output tokens per second per chip", rates.tokens / chips);
+  const auto chips = num.given("chips", query.all_chips(point.strategy), query.cluster.text);
+  auto tokens = rates.tokens;
+  if (query.question.prefill_servers > 0.0)
+    tokens = min(tokens, num.given("output of what is prefilled", served.prefilled * Tokens(served.output),
+                                   "--prefill-servers"));
+  const auto per_chip = num.named("output tokens per second per chip", tokens / chips);
   const auto first = serving::first_token<Traced>(num, query.question.path, static_cast<double>(query.question.prompt),
                                                   serving::steady_server(query.question, point.strategy, point.batch),
                                                   {steps.mixed, steps.decode, steps.prefill});
   response.derived = {critical.id, per_chip.id, steps.prefill.id, num.named("first token", first.time()).id};
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     const auto hourly = num.given("price of a chip", price->value.value, price->value.source);
-    response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, rates.tokens).id);
+    response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, tokens).id);
   }
   response.derived.push_back(steps.memory.id);
   return {};
 }
 
-report::Members strategy_members(const serving::ServingPoint& point) {
+report::Members strategy_members(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingStrategy& s = point.strategy;
   report::Members out{{"dp", s.data},
                       {"tp", s.tensor},
@@ -172,6 +182,7 @@ report::Members strategy_members(const serving::ServingPoint& point) {
                       {"weights_2d", s.second},
                       {"cache", cache_name(s)},
                       {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
+  if (query.redundant_experts > 0) out.emplace_back("redundant_experts", query.redundant_experts);
   if (s.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
   if (s.second > 1) out.emplace_back("weights", weights_name(s.scheme.weights));
   if (const std::string text = placement_text(s); text.find(',') != std::string::npos)
@@ -189,7 +200,7 @@ void add_served(const ServeQuery& query, const search::ServingSearch& found, con
   out.emplace_back("with_prefill", batching_section(query, found, point));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
   if (hardware::newest_price(query.cluster.chip))
-    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.served.tokens_per_second));
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point, point.served.tokens_per_second));
 }
 
 /// Adds the point itself: strategy, both phases, memory, bounds, load and draft.
@@ -198,12 +209,12 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
   report::Members& out = response.results;
   out.emplace_back("batch", point.batch);
   add_software(query.software, out);
-  out.emplace_back("strategy", strategy_members(point));
+  out.emplace_back("strategy", strategy_members(query, point));
   out.emplace_back("prefill", prefill_members(query, point));
-  report::Members decode =
-      phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
+  report::Members decode = phase_members(
+      point.decode, step_interval(query, point.strategy, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
-  if (const auto cost = cost_of_million(query, point.decoded_per_second()))
+  if (const auto cost = cost_of_million(query, point, point.decoded_per_second()))
     decode.emplace_back("cost_per_million_tokens", *cost);
   out.emplace_back("decode", std::move(decode));
   note_intervals(query, point, response);
@@ -270,20 +281,21 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
 }
 
 /// " at 0.58 USD per million"; empty without a price.
-std::string cost_text(const ServeQuery& query, TokensPerSecond rate) {
-  const auto cost = cost_of_million(query, rate);
+std::string cost_text(const ServeQuery& query, const serving::ServingPoint& point) {
+  const auto cost = cost_of_million(query, point, point.served.tokens_per_second);
   return cost ? fmt::format(" at {} per million", human(*cost)) : "";
 }
 
 /// The headline, and why nothing does what was asked where nothing does.
 void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
-                 const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
+                 const search::ServingSearch& found, const serving::ServingPoint& point, const std::string& plan,
+                 report::Response& response) {
   if (response.headline.empty())
     response.headline =
         fmt::format("{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
                     human(first_token_of(query, point).time()), human(point.served.per_token),
-                    human(point.served.tokens_per_second), cost_text(query, point.served.tokens_per_second),
-                    strategy_text(point.strategy), human_number(point.batch), serving::limiter_of(point.decode));
+                    human(point.served.tokens_per_second), cost_text(query, point), plan, human_number(point.batch),
+                    serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);
@@ -323,9 +335,17 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_TRY(request, to_run(given, context));
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
+  if (query.choices.prompts_only) return answer_prompts(query);
   std::optional<search::ServingSearch> search;
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query));
+    if (!first.best && !first.closest && query.choices.refuses) {
+      const auto refuses = std::exchange(query.choices.refuses, nullptr);
+      ASSAY_SET(first, search_as_measured(query));
+      if (const auto& any = first.best ? first.best : first.closest)
+        query.notes.push_back(fmt::format("--software {}: {}; every strategy is searched", query.software.text(),
+                                          refuses(any->strategy, query.cluster)));
+    }
     ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
   }
   if (search && search->best && !query.sizes.empty()) {
@@ -356,6 +376,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     ASSAY_TRY(loaded, best_under_rate(query, found));
     point = loaded.point;
   }
+  out.back().second = static_cast<std::int64_t>(query.all_chips(point.strategy));
+  if (query.prefixes) ASSAY_CHECK(check_prefix_memory(query, found, point, response));
   std::optional<search::Speculation> speculation;
   if (query.draft && found.fits) ASSAY_SET(speculation, with_draft(query, point, response));
   if (request.picture() && request.value("picture") == "drafts") {
@@ -365,7 +387,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
-  say_outcome(request, context, query, found, point, response);
+  std::string plan = strategy_text(point.strategy);
+  if (query.redundant_experts > 0) plan += fmt::format(", {} redundant experts", query.redundant_experts);
+  if (speculation) plan += ", " + draft_text(*query.draft, *speculation);
+  say_outcome(request, context, query, found, point, plan, response);
   const bool is_measured = query.step_time || query.prefill_time || query.mfu;
   if (response.outcome == report::Outcome::ok && !is_measured && !query.rate && !context.within) {
     ASSAY_TRY(rows, help_rows(request, context, query, point));
@@ -379,7 +404,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   if (request.has("emit") && response.outcome == report::Outcome::ok)
     ASSAY_CHECK(add_launch(request, context, query, point, speculation, response));
-  response.screen = serve_screen(request, response, strategy_text(point.strategy));
+  response.screen = serve_screen(request, response, plan);
   return response;
 }
 

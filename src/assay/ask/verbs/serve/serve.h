@@ -55,12 +55,13 @@ struct ServeQuery {
   kernel::MemoryShare memory{};       ///< of each chip that the server may use: all but the margin
   double parameters = 0, active = 0;  ///< total, and active per token; given or counted
   bool parameters_given = false;
-  double encoder_active = 0;  ///< active per prompt token in an encoder
+  double encoder_active = 0;           ///< active per prompt token in an encoder
+  bool is_encoder = false;             ///< all tokens see each other, and none is generated
+  std::int64_t redundant_experts = 0;  ///< further copies of experts, in the model already
 
   std::optional<Seconds> prefill_time, step_time;  ///< measured, in place of estimates
   std::optional<double> mfu;                       ///< of prefill
   std::optional<Hertz> rate;                       ///< of requests
-  std::optional<std::int64_t> prefill_servers;     ///< replicas that only run prefill
   std::optional<std::int64_t> simulated_requests;
   std::optional<PrefixCaching> prefixes;  ///< of real requests
   std::optional<search::Draft> draft;
@@ -75,6 +76,10 @@ struct ServeQuery {
   std::string impossible;                            ///< why no strategy can meet the request; else empty
 
   double chips() const { return static_cast<double>(cluster.chips()); }
+  /// With those of the prefill servers of a plan, each of which is as large as a replica.
+  double all_chips(const serving::ServingStrategy& strategy) const {
+    return chips() + question.prefill_servers * static_cast<double>(strategy.replica_chips());
+  }
   /// Sets what of a chip's memory may be used.
   void set_memory(kernel::MemoryShare used);
   const model::Transformer& model() const { return imported.model; }
@@ -94,8 +99,11 @@ void bind(ServeQuery& query);
 /// "dp 2, tp 4, cache by batch"
 std::string strategy_text(const serving::ServingStrategy& strategy);
 
-/// Dollars for a million tokens.
-std::optional<Dollars> cost_of_million(const ServeQuery& query, TokensPerSecond rate);
+/// Dollars for a million tokens of so many chips.
+std::optional<Dollars> cost_of_million(const ServeQuery& query, double chips, TokensPerSecond rate);
+/// Of all chips of a plan.
+std::optional<Dollars> cost_of_million(const ServeQuery& query, const serving::ServingPoint& point,
+                                       TokensPerSecond rate);
 
 // What-if of the KV cache: fewer heads, windows, layers that share.
 
@@ -114,6 +122,10 @@ Result<void> read_requests(const Request& request, const Context& context, Serve
 Result<void> replay_requests(const Request& request, ServeQuery& query);
 
 report::Members prefix_section(const ServeQuery& query, const serving::ServingPoint& point);
+/// An error where the chips or hosts of a replica have less than what is to keep prefixes; a note on the screen where
+/// they cannot keep all, which is the default.
+Result<void> check_prefix_memory(const ServeQuery& query, const search::ServingSearch& found,
+                                 const serving::ServingPoint& point, report::Response& response);
 /// The trie of the prefixes.
 draw::Scene prefix_picture(const ServeQuery& query);
 
@@ -156,7 +168,8 @@ report::Items origin_rows(const ServeQuery& query);
 
 /// The interval of four in five measured steps of this class, and in which ways the step extrapolates; empty if nothing
 /// is known.
-report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch);
+report::Members step_interval(const ServeQuery& query, const serving::ServingStrategy& strategy,
+                              const serving::ServingTime& time, bool prefill, double batch);
 /// Notes what the intervals of a point are based on.
 void note_intervals(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 
@@ -179,6 +192,16 @@ Request plan_request(const Request& request, const ServeQuery& query, const serv
 void add_plan(const std::optional<Request>& request, const ServeQuery& query, const serving::ServingPoint& point,
               report::Members& row);
 
+// Embeddings and rankings: prompts alone, nothing is generated.
+
+/// An error for what only decoding has.
+Result<void> check_prompts_only(const Request& request, const ServeQuery& query);
+/// The server that takes the most prompts.
+Result<report::Response> answer_prompts(const ServeQuery& query);
+
+/// A phase of so many tokens at once.
+report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips);
+
 // The parts of serve's answer, each a table or a list of its own.
 
 serving::ServingBounds bounds_of(const ServeQuery& query, double batch);
@@ -199,6 +222,8 @@ Result<report::Members> batch_section(const ServeQuery& query, const serving::Se
 /// How prefill and decode balance, and prefill on separate chips.
 report::Members batching_section(const ServeQuery& query, const search::ServingSearch& found,
                                  const serving::ServingPoint& point);
+/// "draft llama-3.2-1b, 3 tokens".
+std::string draft_text(const search::Draft& draft, const search::Speculation& found);
 /// Speculative decoding with the draft. A searched batch shrinks until the draft fits, too; a given one is infeasible.
 Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
                                        report::Response& response);
@@ -281,6 +306,9 @@ Result<Request> to_run(const Request& request, const Context& context);
 
 /// A point and its question as fields of a plan.
 launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
+
+/// Bounds the search by what one server of the named software runs, as the file of its options says.
+Result<void> keep_to_software(const Request& request, const Context& context, ServeQuery& query);
 
 /// The script of --emit, as the answer.
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,

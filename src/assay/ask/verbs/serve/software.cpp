@@ -50,7 +50,7 @@ Result<void> set_limits(const Request& request, const Context& context, const As
     limits = *least;
   }
   if (query.memory_margin == "interval") query.set_memory(limits.memory);
-  const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
+  const bool in_chunks = !query.model().encoder && !query.choices.prompts_only;  // whole prompts at once
   if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
   return {};
 }
@@ -127,26 +127,28 @@ report::Items origin_rows(const ServeQuery& query) {
   return rows;
 }
 
-report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {
+report::Members step_interval(const ServeQuery& query, const serving::ServingStrategy& strategy,
+                              const serving::ServingTime& time, bool prefill, double batch) {
   const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
   if (!query.steps || measured) return {};
   const auto& unseen = prefill ? query.steps->unseen_prefill : query.steps->unseen_decode;
   const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
-  const numbers::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}};
+  const std::string stages = strategy.pipeline > 1 ? std::to_string(strategy.pipeline) : "";
+  const numbers::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}, {&unseen[2], stages}};
   const auto found = numbers::interval_basis(
       prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
       numbers::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
-  return interval_members(time.lower, time.estimate, found->of,
+  return interval_members(time.lower, time.estimate,
                           numbers::serving_coordinates(query.chips(), query.model(), batch, context),
-                          query.cluster.chip.architecture, found->file);
+                          query.cluster.chip.architecture, *found);
 }
 
 void note_intervals(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   for (bool prefill : {true, false}) {
-    const report::Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
-                                         : step_interval(query, point.decode, false, point.batch));
+    const report::Value interval(prefill ? step_interval(query, point.strategy, point.prefill, true, point.prompts)
+                                         : step_interval(query, point.strategy, point.decode, false, point.batch));
     const report::Value *basis = interval.find("basis"), *rows = interval.find("rows"),
                         *outside = interval.find("extrapolates_in");
     if (!basis) continue;

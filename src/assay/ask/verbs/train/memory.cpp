@@ -107,9 +107,9 @@ report::Members memory_members(const TrainQuery& query, const training::Training
 report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
   const numbers::IntervalClass* found = measured_peaks(query);
   if (!found) return {};
-  return interval_members(Bytes(0), memory.total(), *found,
+  return interval_members(Bytes(0), memory.total(),
                           numbers::step_coordinates(query.cluster, query.imported.model, query.sequence),
-                          query.cluster.chip.architecture, "steps/training.toml");
+                          query.cluster.chip.architecture, {*found, "steps/training.toml"});
 }
 
 }  // namespace assay::verbs::train

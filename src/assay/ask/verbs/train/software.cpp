@@ -117,9 +117,9 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
           numbers::interval_basis(query.steps->time_intervals,
                                   numbers::step_classes(query.steps->family(query.cluster.chip), query.cluster, model),
                                   "steps/training.toml", about))
-    out.emplace_back("interval", interval_members(lower, estimate, found->of,
-                                                  numbers::step_coordinates(query.cluster, model, query.sequence),
-                                                  query.cluster.chip.architecture, found->file));
+    out.emplace_back("interval",
+                     interval_members(lower, estimate, numbers::step_coordinates(query.cluster, model, query.sequence),
+                                      query.cluster.chip.architecture, *found));
   return out;
 }
 

@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
 #include "assay/lab/fit/inference_predictor.h"
 #include "assay/lab/fit/training_predictor.h"
 #include "assay/lab/validate/rows/tables.h"
+#include "assay/predict/numbers/interval.h"
 #include "assay/testing/sampling.h"
 #include "assay/testing/test_directory.h"
 
@@ -128,6 +130,34 @@ TEST(Requests, OfPublishedRowsAnswerWithTheVeryNumberToo) {
   ASSERT_TRUE(known);
   EXPECT_GE(known->cases.size(), 8u);
   whole.paste(known->cases, 1);
+}
+
+/// steps/unseen/inference-tpot-stages.toml says what the rows with stages say.
+TEST(Requests, OfRowsWithStagesAreAsFarOffAsTheCatalogueSays) {
+  if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
+  const Asked asked;
+  const auto result = asked.run("inference-tpot");
+  ASSERT_TRUE(result);
+  std::vector<numbers::Residual> residuals;
+  for (const ValidationCase& one : result->cases) {
+    std::string stages = "1", chip;
+    for (const std::string& word : one.request) {
+      if (word.starts_with("--pp=")) stages = word.substr(5);
+      if (word.starts_with("--on=")) chip = word.substr(5, word.find(':') - 5);
+    }
+    if (stages == "1") continue;
+    residuals.push_back({one.group,
+                         std::log(one.predicted.value / one.measured.value),
+                         {"all"},
+                         {},
+                         {},
+                         std::string(one.source()) + " on " + chip});
+  }
+  const auto stages = *numbers::unseen_intervals(asked.catalogue, "inference-tpot", "stages");
+  ASSERT_EQ(std::ssize(residuals), stages.classes.at(0).rows);
+  EXPECT_NEAR(numbers::residual_spread(residuals, hardware::spread_coverage), stages.classes.at(0).spread, 0.0005);
+  const auto prompts = *numbers::unseen_intervals(asked.catalogue, "inference-ttft", "stages");
+  EXPECT_EQ(prompts.classes.at(0).spread, stages.classes.at(0).spread);
 }
 
 /// Fits price rows by themselves, many times: they must see what the requests answer.

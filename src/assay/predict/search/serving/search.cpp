@@ -310,6 +310,7 @@ class ServingSearcher {
     if (placed.empty()) return;
     for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
+      if (choices_.refuses && !choices_.refuses(strategy, cluster_).empty()) continue;
       price(strategy, placed);
     }
   }
@@ -343,6 +344,7 @@ class ServingSearcher {
       strategy.layout = placed[i].layout;
       if (goal_ == ServingGoal::best)
         for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      if (choices_.prompts_only) continue;
       serving::choose_prefill(question_, strategy, placed[i].links, options, profiles);
       if (ahead_) ahead_->placed.push_back({strategy, profiles.decode.unit, {}});
       batches(strategy, profiles.decode.unit, [&](double batch) {
@@ -357,20 +359,25 @@ class ServingSearcher {
                     const training::StageLinks& links) {
     strategy.scheme = option.scheme;
     const serving::ServingProfile& p = option.profile;
-    for (double times = 1.0; times <= 16.0; times *= 4.0) {
-      PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
+    const double unit = p.unit * static_cast<double>(strategy.pipeline);
+    const bool given = choices_.prompts_only && choices_.batch;
+    const double first = given ? static_cast<double>(*choices_.batch) : unit;
+    const double most = given ? first : (choices_.prompts_only ? 1024.0 : 16.0) * unit;
+    for (double prompts = first; prompts <= most; prompts *= 4.0) {
+      PrefillPoint point{strategy, prompts, {}, {}};
       const numbers::RuntimeMemory& runtime = question_.setup.effects.memory;
       serving::ServingMemoryOf<Plain> memory;
       serving::add_runtime(Plain{}, runtime, {question_.capacity, p.together}, memory);
       const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // prompts in a stage
       const Bytes space = runtime.activations * p.widest * at_once + p.gathered;
-      const Bytes bytes =
+      point.memory =
           question_.weight_scale * p.weights + point.prompts * p.cache + runtime.reserved * space + memory.runtime();
-      if (bytes > question_.capacity) return;
+      if (point.memory > question_.capacity) return;
       point.time = serving::serving_time(question_.setup, strategy, p, links, point.prompts);
       if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
       if (!found_.most_prompts || point.prompts_per_second() > found_.most_prompts->prompts_per_second())
         found_.most_prompts = point;
+      found_.fits |= choices_.prompts_only;
     }
   }
 
@@ -405,7 +412,7 @@ class ServingSearcher {
     try_units(most);
     const auto tokens_of_step = [&](double units) {
       const serving::SteadyServer server = serving::steady_server(question_, strategy, units * unit);
-      return Tokens(units * unit / server.places * serving::steady_load(server).requests * server.output);
+      return Tokens(units * unit / server.places * serving::load_of(question_, server).requests * server.output);
     };
     refine(tried, no_limit, most_tokens_, tokens_of_step, [&](double units) {
       const serving::ServingPoint point = at(units);

@@ -1,7 +1,9 @@
 // The search for the best way to serve a model: strategies and batches, priced; the front of latency against
 // throughput, and the cheapest point that meets given latencies.
 #pragma once
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "assay/predict/serving/known_profiles.h"
@@ -12,11 +14,14 @@ namespace assay::search {
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
   std::optional<std::int64_t> most_batch;  ///< upper limit where the batch is searched
+  bool prompts_only = false;               ///< nothing is decoded: only `most_prompts` is searched, `batch` at once
   std::optional<lower::ExpertAxes> expert_over;
   std::optional<lower::CacheScheme> cache;
   bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so
   std::optional<lower::WeightScheme> weights;
   std::optional<Seconds> first_token, per_token;  ///< limits on what a request may wait
+  /// Why software cannot run a strategy on a cluster; an empty text: it can. None: every strategy is searched.
+  std::function<std::string(const serving::ServingStrategy&, const hardware::Cluster&)> refuses = {};
 };
 
 /// A server that only works on prompts: as many at once as yield the most.
@@ -24,6 +29,7 @@ struct PrefillPoint {
   serving::ServingStrategy strategy;
   double prompts = 1;  ///< prompts at once, over all replicas
   serving::ServingTime time;
+  Bytes memory;  ///< on one chip
   Hertz prompts_per_second() const { return prompts / time.estimate; }
 };
 

@@ -29,8 +29,7 @@ bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choic
 
 Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
                                               const hardware::Cluster& cluster, const ServingSearch& found,
-                                              const ServingChoices& choices,
-                                              std::optional<std::int64_t> prefill_servers, Hertz rate) {
+                                              const ServingChoices& choices, Hertz rate) {
   const serving::ServingPoint* best = found.best ? &*found.best : &*found.closest;
   if (choices.batch || found.front.empty()) return *best;
   const bool limited = choices.first_token || choices.per_token;
@@ -39,7 +38,7 @@ Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& qu
   Hertz most(-1.0);
   bool found_one = false;
   for (const serving::ServingPoint* point : largest_batches(found.front)) {
-    ASSAY_TRY(server, serving::loaded_server(question, cluster, *point, prefill_servers));
+    ASSAY_TRY(server, serving::loaded_server(question, cluster, *point));
     const serving::LoadedTimes times = serving::loaded_times(server, rate / server.replicas);
     const bool meets = meets_limits(times, choices);
     if (found_one && !meets) continue;

@@ -12,7 +12,6 @@ bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choic
 /// within the latency limits; else the one that serves the most requests within them. A given batch is kept.
 Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
                                               const hardware::Cluster& cluster, const ServingSearch& found,
-                                              const ServingChoices& choices,
-                                              std::optional<std::int64_t> prefill_servers, Hertz rate);
+                                              const ServingChoices& choices, Hertz rate);
 
 }  // namespace assay::search

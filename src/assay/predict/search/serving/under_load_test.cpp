@@ -16,7 +16,7 @@ TEST(UnderLoad, NoPointOfTheFrontEndsRequestsEarlier) {
   const testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   const ServingSearch found = c.search();
   for (const Hertz rate : {Hertz(0.1), Hertz(4.0)}) {
-    const auto best = best_under_load(c.question, c.cluster, found, {}, std::nullopt, rate);
+    const auto best = best_under_load(c.question, c.cluster, found, {}, rate);
     ASSERT_TRUE(best);
     const serving::LoadedTimes times = times_at(c, *best, rate);
     ASSERT_TRUE(times.stable);
@@ -32,7 +32,7 @@ TEST(UnderLoad, WhereNothingKeepsUpTheMostIsServed) {
   const testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   const ServingSearch found = c.search();
   constexpr Hertz rate(1e6);
-  const auto best = best_under_load(c.question, c.cluster, found, {}, std::nullopt, rate);
+  const auto best = best_under_load(c.question, c.cluster, found, {}, rate);
   ASSERT_TRUE(best);
   const auto saturation = [&](const serving::ServingPoint& point) {
     return times_at(c, point, rate).saturation * static_cast<double>(point.strategy.data);
@@ -46,8 +46,7 @@ TEST(UnderLoad, AGivenBatchIsKept) {
   ServingChoices choices;
   choices.batch = 8;
   const ServingSearch found = c.search(choices);
-  EXPECT_EQ(best_under_load(c.question, c.cluster, found, choices, std::nullopt, Hertz(1.0))->strategy,
-            found.best->strategy);
+  EXPECT_EQ(best_under_load(c.question, c.cluster, found, choices, Hertz(1.0))->strategy, found.best->strategy);
 }
 
 TEST(UnderLoad, LimitsHoldForBothPercentiles) {

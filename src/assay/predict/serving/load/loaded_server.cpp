@@ -109,7 +109,7 @@ class MixedTable {
 }  // namespace
 
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point, std::optional<std::int64_t> prefill_servers) {
+                                   const ServingPoint& point) {
   const ServingStrategy& strategy = point.strategy;
   const ServingSetup& setup = question.setup;
   ASSAY_TRY(links, serving_links(setup, strategy, cluster));
@@ -136,9 +136,9 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   server.step = [steps, slope, context](double n, double seen) { return steps(n) + slope * n * (seen - context); };
   const Polyline prompts = prefill_times(question, prefill_strategy(point), links, server.lengths, point.prefill_scale);
   server.prefill = [prompts](double tokens) { return prompts(tokens); };
-  if (prefill_servers) {
+  if (question.prefill_servers > 0.0) {
     server.policy = BatchingPolicy::disaggregated;
-    server.prefill_servers = static_cast<double>(*prefill_servers) / data;
+    server.prefill_servers = question.prefill_servers / data;
     server.transfer = transfer_time(question, cluster, profiles.decode, server.lengths, data);
   } else if (!setup.model->encoder) {
     server.policy = BatchingPolicy::chunked;

@@ -1,16 +1,13 @@
 // A point of the search as the queueing model sees it: step times as tables.
 #pragma once
-#include <optional>
-
 #include "assay/predict/serving/load/queueing.h"
 #include "assay/predict/serving/point.h"
 
 namespace assay::serving {
 
 /// One replica of the point, with the requests of the question; its batch is the most it decodes at once. Prompts join
-/// its decode steps (an encoder's go before them), unless `prefill_servers` replicas only run prefill.
+/// its decode steps (an encoder's go before them), unless some replicas only run prefill.
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point,
-                                   std::optional<std::int64_t> prefill_servers = std::nullopt);
+                                   const ServingPoint& point);
 
 }  // namespace assay::serving
