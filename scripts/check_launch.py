@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""check_launch.py PROGRAM ROOT [--assay PATH] [--catalogue DIR] [--models ID...] [--on CLUSTER...]
+"""check_launch.py PROGRAM [ROOT] [--assay PATH] [--catalogue DIR] [--models ID...] [--on CLUSTER...]
 
 Writes launch files for models on clusters and runs each through the checks of the program itself: its parser, the types
 of its options and what it validates before it starts. PROGRAM is one of catalogue/launch, ROOT the directory that its
 release's repository was unpacked to (the version that the catalogue names). What the program imports beside its
 options (torch, jax, transformers, ...) is replaced by stand-ins, so nothing has to be installed but pydantic and
-PyYAML. Prints a line for each file that does not start, and the totals; exits with 1 if one does not start."""
+PyYAML. Without ROOT, each file is read and written again instead, and both are the same but for comments. Prints a line
+for each file that does not start, and the totals; exits with 1 if one does not start."""
 
 import argparse
 import collections
@@ -19,6 +20,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 import types
 import warnings
@@ -373,25 +375,53 @@ class Sglang:
             "multi-node data parallel is not supported unless dp attention!")
 
 
+class Again:
+    """Without ROOT: what is read back is written as the same script."""
+
+    request, clusters = Megatron.request, GPUS
+
+    def __init__(self, assay, program, where):
+        self.assay, self.program, self.where = assay, program, where
+
+    def check(self, script, model, cluster):
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+            file.write(script)
+            file.flush()
+            answer = subprocess.run([self.assay, self.request.split()[0], "--from", file.name, "--on", cluster, "--emit",
+                                     self.program, *self.where], capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        said = lambda text: [line for line in re.sub(r"(?m)(^|\s+)# .*", "", text).split("\n") if line]
+        first, again = said(script), said(answer.stdout)
+        changed = [line for line in again if line not in first] + [line for line in first if line not in again]
+        assert first == again, f"read and written again it differs in {changed[:4]}"
+
+
 PROGRAMS = {"megatron-core": Megatron, "torchtitan": Torchtitan, "maxtext": MaxText, "vllm": Vllm, "sglang": Sglang}
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("program", choices=PROGRAMS)
-    options.add_argument("root")
+    options.add_argument("program")
+    options.add_argument("root", nargs="?")
     options.add_argument("--assay", default="build/release/assay")
     options.add_argument("--catalogue")
     options.add_argument("--models", nargs="*", default=MODELS)
     options.add_argument("--on", nargs="*")
     given = options.parse_args()
     warnings.simplefilter("ignore")
-    program = PROGRAMS[given.program](given.root)
+    where = ["--catalogue", given.catalogue] if given.catalogue else []
+    if given.root:
+        program = PROGRAMS[given.program](given.root)
+    else:
+        program = Again(given.assay, given.program, where)
+        known = PROGRAMS.get(given.program, Vllm if given.program == "tensorrt-llm" else Megatron)
+        program.request, program.clusters = known.request, known.clusters
+        if given.program in ("trl", "axolotl"):
+            program.request += " --lora 16"
     totals, reasons = collections.Counter(), collections.Counter()
     for model in given.models:
         for cluster in given.on or program.clusters:
             words = program.request.replace("MODEL", model).replace("CLUSTER", cluster).split()
-            where = ["--catalogue", given.catalogue] if given.catalogue else []
             answer = subprocess.run([given.assay, *words, "--emit", given.program, *where], capture_output=True,
                                     text=True)
             if answer.returncode == 3:

@@ -3335,11 +3335,13 @@ export interface Program {
 }
 export const programs: Record<"train" | "serve", readonly Program[]> = {
   train: [
+    {"value":"axolotl","name":"axolotl","software":"pytorch"},
     {"value":"deepspeed","name":"DeepSpeed","software":"deepspeed"},
     {"value":"maxtext","name":"MaxText","software":"maxtext"},
     {"value":"megatron-bridge","name":"Megatron-Bridge","software":"megatron-core"},
     {"value":"megatron-core","name":"Megatron-LM","software":"megatron-core"},
     {"value":"torchtitan","name":"torchtitan","software":"torchtitan"},
+    {"value":"trl","name":"TRL","software":"huggingface"},
   ],
   serve: [
     {"value":"sglang","name":"SGLang","software":"sglang"},
