@@ -148,7 +148,7 @@ report::Members first_token_parts(const serving::FirstToken& first);
 /// Sets what whole steps cost beyond their kernels, for the requested software or good software, which it returns.
 Result<kernel::EngineSoftware> read_serving_software(const Request& request, const Context& context, ServeQuery& query);
 
-/// Whether a number's source is the request itself, in place of what nobody measured.
+/// Whether a number's source is the request itself or a calibrated deployment, in place of what nobody measured.
 bool is_measured_here(std::string_view source);
 /// Whose the fitted numbers of a point are: of the chip, of the engine's release, of a deployment that nobody measured,
 /// or of the request.
