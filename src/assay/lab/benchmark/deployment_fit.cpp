@@ -15,8 +15,10 @@ constexpr double probe = 0.2;            ///< logarithm of the factor that tells
 constexpr double farthest = 2.0;         ///< logarithm of the largest factor
 constexpr double of_median = 1.4826;     ///< a standard deviation over the median of absolute deviations
 constexpr double determined = 0.5;       ///< of the uncertainty before
+constexpr double first_noise = 0.05;     ///< before anything says how far off figures are
 constexpr double usual = 2.0;            ///< times the noise: figures that are further off count less
-constexpr int rounds = 4;
+constexpr double longest_step = 0.5;
+constexpr int rounds = 40, settled = 20;  ///< when the noise follows from what is left
 constexpr std::size_t most_folds = 10;  ///< rows beyond as many are left out several at a time
 
 using Vector = std::vector<double>;
@@ -43,11 +45,25 @@ Vector solved(std::vector<Vector> a, const Vector& b, Vector& inverse) {
   return x;
 }
 
-/// What a step of the fit knows: misfits at the logarithms `at`, and how each number moves them.
-struct Linear {
-  const Misfits& misfits;
-  const std::vector<Misfits>& slopes;
-  const Vector& at;
+/// How figures follow from the numbers: times are sums in which each number has its share, so that a figure at factors
+/// e^x is 1 + sum of share (e^x - 1) times as large. What the true predictions add to that is known where they were made.
+struct Shares {
+  Misfits start;
+  std::vector<Misfits> of;  ///< by number
+
+  double misfit(const Vector& logs, std::size_t row, std::size_t f) const {
+    return start[row][f] - std::log(size(logs, row, f));
+  }
+  double slope(const Vector& logs, std::size_t k, std::size_t row, std::size_t f) const {
+    return of[k][row][f] * std::exp(logs[k]) / size(logs, row, f);
+  }
+
+ private:
+  double size(const Vector& logs, std::size_t row, std::size_t f) const {
+    double out = 1.0;
+    for (std::size_t k = 0; k < of.size(); ++k) out += of[k][row][f] * std::expm1(logs[k]);
+    return std::max(out, 1e-3);
+  }
 };
 
 struct Solution {
@@ -55,46 +71,38 @@ struct Solution {
 };
 
 /// The most probable logarithms of the numbers in use, others 0, from the rows that count.
-Solution solve(const Linear& linear, const Vector& prior, const std::vector<char>& used,
+Solution solve(const Shares& shares, const Vector& prior, const std::vector<char>& used,
                const std::vector<char>& counts) {
   std::vector<std::size_t> of;
   for (std::size_t k = 0; k < used.size(); ++k)
     if (used[k]) of.push_back(k);
   Solution out{Vector(used.size(), 0.0), Vector(used.size(), 0.0)};
-  double noise = 0.05;
+  double noise = first_noise;
   for (int round = 0; round < rounds; ++round) {
     std::vector<Vector> a(of.size(), Vector(of.size(), 0.0));
-    Vector b(of.size(), 0.0), inverse;
-    for (std::size_t i = 0; i < of.size(); ++i) a[i][i] = 1.0 / (prior[of[i]] * prior[of[i]]);
-    Vector off;
-    const auto each = [&](auto visit) {
-      for (std::size_t row = 0; row < counts.size(); ++row)
-        for (std::size_t f = 0; counts[row] && f < linear.misfits[row].size(); ++f) {
-          double wanted = linear.misfits[row][f];  // at 0, on the line
-          for (const std::size_t k : of) wanted += linear.slopes[k][row][f] * linear.at[k];
-          visit(row, f, wanted);
-        }
-    };
-    each([&](std::size_t row, std::size_t f, double wanted) {
-      double left = wanted;
-      for (const std::size_t k : of) left -= linear.slopes[k][row][f] * out.logs[k];
-      const double weight = std::min(1.0, usual * noise / std::max(std::abs(left), noise)) / (noise * noise);
-      for (std::size_t i = 0; i < of.size(); ++i) {
-        const double slope = linear.slopes[of[i]][row][f] * weight;
-        b[i] += slope * wanted;
-        for (std::size_t j = 0; j < of.size(); ++j) a[i][j] += slope * linear.slopes[of[j]][row][f];
-      }
-    });
-    const Vector x = solved(a, b, inverse);
+    Vector b(of.size(), 0.0), inverse, off;
     for (std::size_t i = 0; i < of.size(); ++i) {
-      out.logs[of[i]] = std::clamp(x[i], -farthest, farthest);
+      a[i][i] = 1.0 / (prior[of[i]] * prior[of[i]]);
+      b[i] = -out.logs[of[i]] * a[i][i];
+    }
+    for (std::size_t row = 0; row < counts.size(); ++row)
+      for (std::size_t f = 0; counts[row] && f < shares.start[row].size(); ++f) {
+        const double left = shares.misfit(out.logs, row, f);
+        off.push_back(std::abs(left));
+        const double weight = std::min(1.0, usual * noise / std::max(std::abs(left), noise)) / (noise * noise);
+        for (std::size_t i = 0; i < of.size(); ++i) {
+          const double slope = shares.slope(out.logs, of[i], row, f) * weight;
+          b[i] += slope * left;
+          for (std::size_t j = 0; j < of.size(); ++j) a[i][j] += slope * shares.slope(out.logs, of[j], row, f);
+        }
+      }
+    const Vector step = solved(a, b, inverse);
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      double& log = out.logs[of[i]];
+      log = std::clamp(log + std::clamp(step[i], -longest_step, longest_step), -farthest, farthest);
       out.deviations[of[i]] = std::sqrt(inverse[i]);
     }
-    each([&](std::size_t row, std::size_t f, double wanted) {
-      for (const std::size_t k : of) wanted -= linear.slopes[k][row][f] * out.logs[k];
-      off.push_back(std::abs(wanted));
-    });
-    if (off.empty()) continue;
+    if (off.empty() || round != settled) continue;  // once: noise that follows a fit held back by it only grows
     const auto half = off.begin() + std::ssize(off) / 2;
     std::nth_element(off.begin(), half, off.end());
     noise = std::max(least_noise, of_median * *half);
@@ -103,13 +111,13 @@ Solution solve(const Linear& linear, const Vector& prior, const std::vector<char
 }
 
 /// Leaves out what the rows do not determine, the least determined first; no more numbers than figures.
-Solution solve_determined(const Linear& linear, const Vector& prior, const std::vector<char>& counts,
+Solution solve_determined(const Shares& shares, const Vector& prior, const std::vector<char>& counts,
                           std::vector<char>& used) {
   double figures = 0;
   for (std::size_t row = 0; row < counts.size(); ++row)
-    if (counts[row]) figures += static_cast<double>(linear.misfits[row].size());
+    if (counts[row]) figures += static_cast<double>(shares.start[row].size());
   while (true) {
-    Solution found = solve(linear, prior, used, counts);
+    Solution found = solve(shares, prior, used, counts);
     std::size_t worst = used.size();
     double least = 0.0;
     for (std::size_t k = 0; k < used.size(); ++k)
@@ -127,14 +135,15 @@ class Fitting {
   }
 
   Result<void> prepare() {
-    ASSAY_SET(start_, at(Vector(prior_.size(), 0.0)));
+    ASSAY_SET(shares_.start, at(Vector(prior_.size(), 0.0)));
     for (std::size_t k = 0; k < prior_.size(); ++k) {
       Vector logs(prior_.size(), 0.0);
       logs[k] = probe;
       ASSAY_TRY(moved, at(logs));
       for (std::size_t row = 0; row < moved.size(); ++row)
-        for (std::size_t f = 0; f < moved[row].size(); ++f) moved[row][f] = (start_[row][f] - moved[row][f]) / probe;
-      slopes_.push_back(std::move(moved));
+        for (std::size_t f = 0; f < moved[row].size(); ++f)
+          moved[row][f] = std::expm1(shares_.start[row][f] - moved[row][f]) / std::expm1(probe);
+      shares_.of.push_back(std::move(moved));
     }
     return {};
   }
@@ -144,18 +153,21 @@ class Fitting {
     std::vector<char> used;
     Misfits misfits;  ///< of all rows, with it
   };
-  /// To the rows that count: the misfits themselves are taken again where the line leads.
+  /// To the rows that count. Where it leads, predictions are made once more, and their difference is taken along.
   Result<Fitted> fit(const std::vector<char>& counts) const {
-    Fitted out{{}, std::vector<char>(prior_.size(), 1), start_};
-    out.solution = solve_determined({start_, slopes_, Vector(prior_.size(), 0.0)}, prior_, counts, out.used);
+    Fitted out{{}, std::vector<char>(prior_.size(), 1), shares_.start};
+    out.solution = solve_determined(shares_, prior_, counts, out.used);
     ASSAY_SET(out.misfits, at(out.solution.logs));
-    const Vector first = out.solution.logs;
-    out.solution = solve({out.misfits, slopes_, first}, prior_, out.used, counts);
+    Shares corrected = shares_;
+    for (std::size_t row = 0; row < out.misfits.size(); ++row)
+      for (std::size_t f = 0; f < out.misfits[row].size(); ++f)
+        corrected.start[row][f] += out.misfits[row][f] - shares_.misfit(out.solution.logs, row, f);
+    out.solution = solve(corrected, prior_, out.used, counts);
     ASSAY_SET(out.misfits, at(out.solution.logs));
     return out;
   }
 
-  const Misfits& start() const { return start_; }
+  const Misfits& start() const { return shares_.start; }
 
  private:
   Result<Misfits> at(const Vector& logs) const {
@@ -166,8 +178,7 @@ class Fitting {
 
   const PredictAt& predict_;
   Vector prior_;
-  Misfits start_;
-  std::vector<Misfits> slopes_;
+  Shares shares_;
 };
 
 }  // namespace

@@ -135,8 +135,8 @@ Result<Document> Document::parse(std::string_view text, std::string_view file) {
   auto content = std::make_shared<Content>();
   content->file = file;
   if (trim(text).empty()) return fail(std::string(file), "the file is empty", "name a file that a benchmark wrote");
-  const char first = trim(text).front();
-  if (first == '{' || first == '[') {
+  const std::string_view begin = trim(text);
+  if (begin.front() == '{' || (begin.front() == '[' && trim(begin.substr(1)).starts_with('{'))) {
     ASSAY_TRY(values, read_values(text, file));
     for (auto& [json, line] : values) content->values.push_back({std::move(json), line});
   } else {

@@ -330,9 +330,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                             100.0 * found.held_out(), found.determined(),
                                             found.determined() == 1 ? "" : "s")
                               : fmt::format("; {:.1f} % with {} fitted", 100.0 * found.held_out(), found.determined());
-  response.headline = fmt::format("{} figures of {} run{}: {:.1f} % off as assumed{}", found.figures(),
-                                  found.rows.size(), found.rows.size() == 1 ? "" : "s", 100.0 * found.before(),
-                                  held_out);
+  const auto counted = [](std::size_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  response.headline = fmt::format("{} of {}: {:.1f} % off as assumed{}", counted(found.figures(), "figure"),
+                                  counted(found.rows.size(), "run"), 100.0 * found.before(), held_out);
   report::Members& out = response.results;
   out.emplace_back("runs", static_cast<std::int64_t>(found.rows.size()));
   out.emplace_back("written_by", files.front().writer.name);

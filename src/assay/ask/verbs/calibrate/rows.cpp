@@ -15,14 +15,23 @@ namespace {
 
 using benchmark::BenchmarkFile, benchmark::BenchmarkRow, benchmark::Writer;
 
-/// What no file and no option says, once each.
+/// What no file and no option says, once each, and the options that would.
 struct Missing {
   std::vector<std::string> what, options;
+  bool of_load = false;  ///< it is for options of the request alone
 
-  void add(std::string_view name, std::string_view option) {
+  void add(std::string_view name, std::string_view option, bool load = false) {
+    of_load = of_load || load;
     if (std::find(options.begin(), options.end(), option) != options.end()) return;
     what.emplace_back(name);
     options.emplace_back(option);
+  }
+  std::string hint(std::string_view verb) const {
+    if (!of_load) return "add " + join(options, " ");
+    std::string words;
+    for (const std::string& option : options)
+      if (!option.starts_with("--model")) words += " " + option;
+    return fmt::format("add --request '{} MODEL{}'", verb, words);
   }
 };
 
@@ -107,14 +116,14 @@ class RowReader {
                                  Missing& missing) {
     if (const auto value = row.number(figure); value && *value >= 0.5)
       ASSAY_CHECK(out.request.fill(option, fmt::format("{:.0f}{}", *value, after), row.place));
-    if (!out.request.has(option)) missing.add(name, ask);
+    if (!out.request.has(option)) missing.add(name, ask, true);
     return {};
   }
 
   static Result<void> add_serving(const BenchmarkRow& row, AskedRow& out, Missing& missing) {
     if (!out.request.has("software")) missing.add("the engine", "--software NAME[@VERSION]");
-    ASSAY_CHECK(fill_count(row, "prompt", "prompt", "", out, "tokens of a prompt", "--request 'serve MODEL --prompt N'", missing));
-    ASSAY_CHECK(fill_count(row, "output", "output", "", out, "tokens of an output", "--request 'serve MODEL --output N'", missing));
+    ASSAY_CHECK(fill_count(row, "prompt", "prompt", "", out, "tokens of a prompt", "--prompt N", missing));
+    ASSAY_CHECK(fill_count(row, "output", "output", "", out, "tokens of an output", "--output N", missing));
     const auto rate = row.number("rate"), clients = row.number("clients"), in_flight = row.number("in_flight");
     bool queues = false;  // first tokens wait behind prompts that all came at once
     if (!out.request.has("rate") && !out.request.has("batch")) {
@@ -123,10 +132,14 @@ class RowReader {
         if (clients) ASSAY_CHECK(out.request.fill("most-batch", fmt::format("{:.0f}", *clients), row.place));
       } else {
         queues = !clients;
-        const auto batch = clients ? clients : in_flight ? in_flight : row.number("requests");
-        if (batch && *batch >= 0.5) ASSAY_CHECK(out.request.fill("batch", fmt::format("{:.0f}", *batch), row.place));
-        if (!out.request.has("batch"))
-          missing.add("the load", "--request 'serve MODEL --batch CLIENTS' (or --rate R)");
+        const auto batch = clients ? clients : in_flight;
+        const auto requests = row.number("requests");
+        if (batch && *batch >= 0.5)
+          ASSAY_CHECK(out.request.fill("batch", fmt::format("{:.0f}", *batch), row.place));
+        else if (rate && requests)  // all at once: the server takes as many as it can
+          ASSAY_CHECK(out.request.fill("most-batch", fmt::format("{:.0f}", *requests), row.place));
+        else
+          missing.add("the load", "--batch CLIENTS (or --rate R)", true);
       }
     }
     const bool open = out.request.has("rate");
@@ -151,9 +164,8 @@ class RowReader {
 
   static Result<void> add_training(const BenchmarkRow& row, AskedRow& out, Missing& missing) {
     ASSAY_CHECK(fill_count(row, "sequences", "batch", "seq", out, "sequences of a step",
-                           "--request 'train MODEL --batch Nseq'", missing));
-    ASSAY_CHECK(fill_count(row, "sequence", "seq", "", out, "tokens of a sequence", "--request 'train MODEL --seq N'",
-                           missing));
+                           "--batch Nseq", missing));
+    ASSAY_CHECK(fill_count(row, "sequence", "seq", "", out, "tokens of a sequence", "--seq N", missing));
     if (const auto step = row.number("step"))
       out.figures.push_back({"step", "step_time.estimate", Seconds(*step)});
     else if (const auto rate = row.number("chip_throughput"))
@@ -186,7 +198,7 @@ Result<std::vector<AskedRow>> asked_rows(const Request& request, const Context& 
   }
   if (!missing.what.empty())
     return fail(files.front().rows.front().place, "it does not say " + join(missing.what, ", "),
-                "add " + join(missing.options, " "), Error::Kind::usage);
+                missing.hint(files.front().writer.verb), Error::Kind::usage);
   return rows;
 }
 
