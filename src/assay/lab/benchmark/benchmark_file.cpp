@@ -142,8 +142,11 @@ Result<const Writer*> writer_of(std::string_view file, const Document& document,
   for (const Writer& writer : writers) {
     std::vector<std::string> lacks;
     const std::vector<Part> parts = document.parts(writer);
-    for (const std::string& path : writer.has)
-      if (parts.empty() || !parts.front().has(path)) lacks.push_back(path);
+    for (const std::string& path : writer.has) {
+      const std::vector<std::string> names = split(path, '|');
+      if (parts.empty() || std::none_of(names.begin(), names.end(), [&](const auto& name) { return parts.front().has(name); }))
+        lacks.push_back(names.front());
+    }
     const double share = 1.0 - static_cast<double>(lacks.size()) / static_cast<double>(writer.has.size());
     if (lacks.empty() && (!best || writer.has.size() > best->has.size())) best = &writer;
     if (share > most) nearest = &writer, most = share, missing = lacks;

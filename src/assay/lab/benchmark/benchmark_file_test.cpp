@@ -86,7 +86,8 @@ TEST(BenchmarkFile, WrongFilesNameTheirPlaceAndRule) {
   EXPECT_EQ(with("mean_ttft_ms", "other"),
             "f: it looks like a file of vllm bench serve, but lacks mean_ttft_ms");
   // Latencies in seconds beside first tokens in milliseconds.
-  EXPECT_TRUE(with("\"mean_ttft_ms\"", "\"mean_e2el_ms\": 0.76, \"mean_ttft_ms\"").starts_with("f: a request takes 760 us"));
+  EXPECT_EQ(with("\"mean_ttft_ms\"", "\"mean_e2el_ms\": 0.76, \"mean_ttft_ms\""),
+            "f: a request takes 760 µs and its first token 38.58 ms");
   EXPECT_TRUE(refused("completed step: 0, seconds: 3.2, TFLOP/s/device: 20.1\n").starts_with("f: it has 1 steps"));
   std::string csv = file("profile_export_aiperf.csv");
   csv.replace(csv.find("Request Latency (ms)"), 20, "Other Latency (ms)");

@@ -69,7 +69,7 @@ TEST(DeploymentFit, NoiseWidensTheUncertainty) {
   const auto clean = fit_deployment(numbers, server({1, 8, 32, 64, 128}, {1, 1.3, 1}));
   const auto noisy = fit_deployment(numbers, server({1, 8, 32, 64, 128}, {1, 1.3, 1}, 0.06));
   ASSERT_TRUE(clean && noisy);
-  EXPECT_GT(noisy->numbers[1].spread, 1.3 * clean->numbers[1].spread);
+  EXPECT_GT(noisy->numbers[1].spread - 1.0, 2.0 * (clean->numbers[1].spread - 1.0));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "assay/base/text.h"
-#include "assay/lab/validate/rows/csv.h"
 #include "assay/model/checkpoint/json_reader.h"
 
 namespace assay::benchmark {
@@ -48,14 +47,18 @@ std::optional<std::string> text_of(const Json* json) {
   }
 }
 
-/// A table of metrics: the sections of a file, each with the metrics' names in its first column.
-std::optional<std::string> field_of(const std::vector<validate::CsvTable>& sections, std::string_view path) {
+/// A table of metrics in several sections: rows that start with "Metric" name the columns of those below.
+std::optional<std::string> field_of(std::span<const std::string> lines, std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
-  for (const validate::CsvTable& section : sections)
-    for (std::size_t row = 0; row < section.rows(); ++row)
-      if (section.text(row, "Metric") == path.substr(0, dot) && section.has(path.substr(dot + 1)))
-        return std::string(section.text(row, path.substr(dot + 1)));
+  std::vector<std::string> head;
+  for (const std::string& line : lines) {
+    std::vector<std::string> fields = split(line, ',');
+    if (fields.front() == "Metric") head = std::move(fields);
+    else if (fields.front() == path.substr(0, dot))
+      for (std::size_t i = 1; i < std::min(fields.size(), head.size()); ++i)
+        if (head[i] == path.substr(dot + 1)) return std::move(fields[i]);
+  }
   return std::nullopt;
 }
 
@@ -101,8 +104,8 @@ struct Document::Content {
     int line = 0;  ///< 0: the whole file
   };
   std::vector<Value> values;
-  std::vector<validate::CsvTable> sections;
   std::vector<std::string> lines;
+  bool is_table = false;
 };
 
 namespace {
@@ -141,17 +144,7 @@ Result<Document> Document::parse(std::string_view text, std::string_view file) {
     for (auto& [json, line] : values) content->values.push_back({std::move(json), line});
   } else {
     for (const std::string& line : split(text, '\n')) content->lines.push_back(plain(line));
-    if (content->lines.front().starts_with("Metric,")) {
-      std::vector<std::string> section;
-      content->lines.emplace_back();
-      for (const std::string& line : content->lines) {
-        if (!trim(line).empty()) section.push_back(line);
-        if (section.empty() || !trim(line).empty()) continue;
-        ASSAY_TRY(table, validate::CsvTable::parse(join(section, "\n"), file));
-        content->sections.push_back(std::move(table));
-        section.clear();
-      }
-    }
+    content->is_table = content->lines.front().starts_with("Metric,");
   }
   Document out;
   out.content_ = std::move(content);
@@ -161,9 +154,9 @@ Result<Document> Document::parse(std::string_view text, std::string_view file) {
 std::vector<Part> Document::parts(const Writer& writer) const {
   const auto& all = content_;
   std::vector<Part> out;
-  if (writer.form == Writer::Form::table && !all->sections.empty())
-    out.push_back({all->file, [all](std::string_view path) { return field_of(all->sections, path); }});
-  if (writer.form == Writer::Form::log && all->sections.empty())
+  if (writer.form == Writer::Form::table && all->is_table)
+    out.push_back({all->file, [all](std::string_view path) { return field_of(all->lines, path); }});
+  if (writer.form == Writer::Form::log && !all->is_table)
     for (std::size_t i = 0; i < all->lines.size(); ++i)
       if (all->lines[i].find(writer.step) != std::string::npos)
         out.push_back({fmt::format("{}:{}", all->file, i + 1),

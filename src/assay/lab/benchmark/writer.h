@@ -66,7 +66,7 @@ struct Writer {
   Form form = Form::json;
   std::string verb;              ///< train or serve
   std::string software;          ///< that it always measures; empty: any
-  std::vector<std::string> has;  ///< paths by which a file is known
+  std::vector<std::string> has;  ///< paths by which a file is known, with | between names of one thing
   std::string rows;              ///< where its list of runs stands; empty: the file is one run, or has one in each line
   std::string step;              ///< in every line of a step, where the lines or objects are steps of one run
   std::int64_t warm_up = 0;      ///< the first of these steps, which do not count

@@ -188,8 +188,9 @@ Result<std::vector<AskedRow>> asked_rows(const Request& request, const Context& 
   Missing missing;
   for (const BenchmarkFile& file : files) {
     if (file.writer.verb != files.front().writer.verb)
-      return fail("FILE", fmt::format("{} measures {} and {} {}", files.front().writer.name,
-                                      files.front().writer.verb, file.writer.name, file.writer.verb),
+      return fail("FILE",
+                  fmt::format("one file is for `assay {}` and another for `assay {}`", files.front().writer.verb,
+                              file.writer.verb),
                   "calibrate servers and training runs one after the other", Error::Kind::usage);
     for (const BenchmarkRow& row : file.rows) {
       ASSAY_TRY(asked, reader.read(row, file.writer, missing));
