@@ -7,7 +7,7 @@
 #include "assay/ask/verbs/calibrate/calibrate.h"
 #include "assay/base/text.h"
 #include "assay/lab/validate/rows/known_chips.h"
-#include "assay/model/model_catalogue.h"
+#include "assay/lab/validate/rows/table_line.h"
 #include "assay/predict/kernel/software/software.h"
 
 namespace assay::verbs::calibrate {
@@ -40,10 +40,11 @@ class RowReader {
   static Result<RowReader> make(const Request& request, const Context& context) {
     ASSAY_TRY(chips, validate::KnownChips::make(context.catalogue));
     ASSAY_TRY(software, kernel::software_of(context.catalogue));
-    return RowReader{request, context, std::move(chips), std::move(software)};
+    ASSAY_TRY(models, validate::KnownModels::make(context.catalogue));
+    return RowReader{request, std::move(chips), std::move(models), std::move(software)};
   }
 
-  Result<AskedRow> read(const BenchmarkRow& row, const Writer& writer, Missing& missing) const {
+  Result<AskedRow> read(const BenchmarkRow& row, const Writer& writer, Missing& missing) {
     ASSAY_TRY(start, start_of(row, writer, missing));
     AskedRow out{row.place, std::move(start), {}, {}};
     const auto on = cluster_of(row);
@@ -59,11 +60,12 @@ class RowReader {
   }
 
  private:
-  RowReader(const Request& request, const Context& context, validate::KnownChips chips, kernel::SoftwareList software)
-      : request_(request), context_(context), chips_(std::move(chips)), software_(std::move(software)) {}
+  RowReader(const Request& request, validate::KnownChips chips, validate::KnownModels models,
+            kernel::SoftwareList software)
+      : request_(request), chips_(std::move(chips)), models_(std::move(models)), software_(std::move(software)) {}
 
   /// The request that all rows share, with the model of this one.
-  Result<Request> start_of(const BenchmarkRow& row, const Writer& writer, Missing& missing) const {
+  Result<Request> start_of(const BenchmarkRow& row, const Writer& writer, Missing& missing) {
     std::optional<Request> start;
     if (const auto text = request_.value("request")) {
       ASSAY_SET(start, parse_request_text(*text));
@@ -72,7 +74,9 @@ class RowReader {
                     fmt::format("--request '{} MODEL ...'", writer.verb), Error::Kind::usage);
     } else {
       std::string model = request_.value("model").value_or(row.text("model"));
-      if (!request_.has("model") && !model.empty() && !model::load_model(model, context_.catalogue, "MODEL")) {
+      if (const model::Transformer* known = request_.has("model") ? nullptr : models_.find(model)) {
+        model = known->id;
+      } else if (!request_.has("model") && !model.empty()) {
         missing.add(fmt::format("a model that the catalogue knows (it says {})", in_quotes(model)), "--model MODEL");
         model.clear();
       } else if (model.empty()) {
@@ -174,8 +178,8 @@ class RowReader {
   }
 
   const Request& request_;
-  const Context& context_;
   validate::KnownChips chips_;
+  validate::KnownModels models_;
   kernel::SoftwareList software_;
 };
 
