@@ -7,6 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -225,6 +226,8 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
                        const search::ServingSearch& found, const serving::ServingPoint& point,
                        report::Response& response) {
   report::Members& out = response.results;
+  ASSAY_TRY(power, power_section(query, context, point));
+  if (!power.empty()) out.emplace_back("power", std::move(power));
   if (request.has("fits")) add_fits(query, point, request, context, out);
   if (request.has("products")) out.emplace_back("products", balance_list(query, point));
   if (request.has("list")) {

@@ -194,6 +194,9 @@ report::Members first_token_section(const ServeQuery& query, const serving::Serv
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// What the server yields that both prefills and decodes, and what it costs.
 report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point);
+/// What the chips of such a server draw, and the energy of a step and of a token; empty where nobody says their power.
+Result<report::Members> power_section(const ServeQuery& query, const Context& context,
+                                      const serving::ServingPoint& point);
 /// A batch from its prompts to its last tokens, without others in between; in turns if not all of it fits.
 Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// How prefill and decode balance, and prefill on separate chips.

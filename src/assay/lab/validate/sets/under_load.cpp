@@ -196,6 +196,15 @@ RowQuestion state_of(const CsvTable& table, std::size_t row, const LoadSettings&
   return {{std::move(words), {}, "decode.step_time"}, held_out, std::move(known)};
 }
 
+/// The same row, for what its chips draw on average.
+RowQuestion power_of(RowQuestion state, const CsvTable& table, std::size_t row) {
+  state.question.result = "power.chip";
+  state.known.measured = Watts(table.number(row, "avg_power_watts") / table.number(row, "num_gpus", 1.0));
+  state.known.predicted = Watts(0);
+  return state;
+}
+
+template <bool power>
 Result<ValidationResult> run_ml_energy(const ValidationInput& input) {
   ASSAY_TRY(settings, load_settings(input.catalogue, "ml_energy"));
   ASSAY_TRY(models, KnownModels::make(input.catalogue));
@@ -215,6 +224,8 @@ Result<ValidationResult> run_ml_energy(const ValidationInput& input) {
         result.unanswered.push_back({id, name, "the catalogue does not know the model or the chip"});
       else
         questions.push_back(state_of(table, row, settings, task, chip->second, model));
+      if (power && !questions.empty() && questions.back().known.id == id)
+        questions.back() = power_of(std::move(questions.back()), table, row);
     }
   }
   if (questions.empty())
@@ -229,8 +240,9 @@ Result<ValidationResult> run_ml_energy(const ValidationInput& input) {
 std::vector<ValidationSet> load_sets() {
   return {{"serving-load", "first tokens and times per token of servers under load, by the client's clock: seconds",
            true, &run_serving_load, true},
-          {"ml-energy", "decode steps of a leaderboard's servers: median seconds between tokens", true, &run_ml_energy,
-           true}};
+          {"ml-energy", "decode steps of a leaderboard's servers: median seconds between tokens", true,
+           &run_ml_energy<false>, true},
+          {"ml-energy-power", "what the chips of these servers draw on average: W", true, &run_ml_energy<true>, true}};
 }
 
 }  // namespace assay::validate
