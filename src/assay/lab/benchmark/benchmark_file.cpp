@@ -93,10 +93,10 @@ Result<void> check_row(const BenchmarkRow& row, std::vector<std::string>& notes)
   if (failed > 0.0) notes.push_back(fmt::format("{}: {:.0f} failed requests are left out", row.place, failed));
   const auto latency = row.number("latency"), first = row.number("first_token");
   if (latency && first && *latency < *first)
-    return fail(row.place,
-                fmt::format("a request takes {} and its first token {}", human(Seconds(*latency)),
-                            human(Seconds(*first))),
-                "one of the two is in another unit: seconds or milliseconds");
+    return fail(
+        row.place,
+        fmt::format("a request takes {} and its first token {}", human(Seconds(*latency)), human(Seconds(*first))),
+        "one of the two is in another unit: seconds or milliseconds");
   for (const FigureFacts& figure : all_figures)
     if (figure.measured && row.number(figure.name)) return {};
   return fail(row.place, "it has no measured time or throughput", "take the file as its program wrote it");
@@ -105,8 +105,7 @@ Result<void> check_row(const BenchmarkRow& row, std::vector<std::string>& notes)
 Result<BenchmarkRow> row_of(const Part& part, const Writer& writer) {
   BenchmarkRow row;
   row.place = part.place;
-  for (const Figure& figure : writer.figures)
-    ASSAY_CHECK(add_figure(figure, *find_figure(figure.name), part, row));
+  for (const Figure& figure : writer.figures) ASSAY_CHECK(add_figure(figure, *find_figure(figure.name), part, row));
   return row;
 }
 
@@ -144,7 +143,8 @@ Result<const Writer*> writer_of(std::string_view file, const Document& document,
     const std::vector<Part> parts = document.parts(writer);
     for (const std::string& path : writer.has) {
       const std::vector<std::string> names = split(path, '|');
-      if (parts.empty() || std::none_of(names.begin(), names.end(), [&](const auto& name) { return parts.front().has(name); }))
+      if (parts.empty() ||
+          std::none_of(names.begin(), names.end(), [&](const auto& name) { return parts.front().has(name); }))
         lacks.push_back(names.front());
     }
     const double share = 1.0 - static_cast<double>(lacks.size()) / static_cast<double>(writer.has.size());

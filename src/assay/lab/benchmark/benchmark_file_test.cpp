@@ -12,9 +12,7 @@ const std::vector<Writer>& writers() {
   return all;
 }
 
-std::string file(const std::string& name) {
-  return *hardware::read_file("tests/cli/calibrate/" + name, "FILE");
-}
+std::string file(const std::string& name) { return *hardware::read_file("tests/cli/calibrate/" + name, "FILE"); }
 
 BenchmarkFile read(const std::string& name) {
   auto out = read_benchmark(file(name), name, writers());
@@ -80,11 +78,11 @@ TEST(BenchmarkFile, WrongFilesNameTheirPlaceAndRule) {
   };
   EXPECT_EQ(with("\"mean_ttft_ms\": 38.577", "\"mean_ttft_ms\": NaN"),
             "f: mean_ttft_ms: a measured figure is above 0 and finite, got \"nan\"");
-  EXPECT_EQ(with("\"mean_ttft_ms\": 38.577", "\"mean_ttft_ms\": \"slow\""), "f: mean_ttft_ms: it is a number, got \"slow\"");
+  EXPECT_EQ(with("\"mean_ttft_ms\": 38.577", "\"mean_ttft_ms\": \"slow\""),
+            "f: mean_ttft_ms: it is a number, got \"slow\"");
   EXPECT_EQ(with("\"completed\": 4496", "\"completed\": 0"), "f: no request of this run was answered");
   EXPECT_TRUE(with("\"failed\": 0", "\"failed\": 500").starts_with("f: 500 of 4996 requests failed"));
-  EXPECT_EQ(with("mean_ttft_ms", "other"),
-            "f: it looks like a file of vllm bench serve, but lacks mean_ttft_ms");
+  EXPECT_EQ(with("mean_ttft_ms", "other"), "f: it looks like a file of vllm bench serve, but lacks mean_ttft_ms");
   // Latencies in seconds beside first tokens in milliseconds.
   EXPECT_EQ(with("\"mean_ttft_ms\"", "\"mean_e2el_ms\": 0.76, \"mean_ttft_ms\""),
             "f: a request takes 760 µs and its first token 38.58 ms");

@@ -19,7 +19,7 @@ constexpr double first_noise = 0.05;     ///< before anything says how far off f
 constexpr double usual = 2.0;            ///< times the noise: figures that are further off count less
 constexpr double longest_step = 0.5;
 constexpr int rounds = 40, settled = 20;  ///< when the noise follows from what is left
-constexpr std::size_t most_folds = 10;  ///< rows beyond as many are left out several at a time
+constexpr std::size_t most_folds = 10;    ///< rows beyond as many are left out several at a time
 
 using Vector = std::vector<double>;
 
@@ -46,7 +46,8 @@ Vector solved(std::vector<Vector> a, const Vector& b, Vector& inverse) {
 }
 
 /// How figures follow from the numbers: times are sums in which each number has its share, so that a figure at factors
-/// e^x is 1 + sum of share (e^x - 1) times as large. What the true predictions add to that is known where they were made.
+/// e^x is 1 + sum of share (e^x - 1) times as large. What the true predictions add to that is known where they were
+/// made.
 struct Shares {
   Misfits start;
   std::vector<Misfits> of;  ///< by number
@@ -212,8 +213,8 @@ Result<DeploymentFit> fit_deployment(const std::vector<DeploymentNumber>& number
   out.before = fitting.start();
   out.after = all.misfits;
   for (std::size_t k = 0; k < numbers.size(); ++k)
-    out.numbers.push_back({std::exp(all.solution.logs[k]), std::exp(four_in_five * all.solution.deviations[k]),
-                           all.used[k] != 0});
+    out.numbers.push_back(
+        {std::exp(all.solution.logs[k]), std::exp(four_in_five * all.solution.deviations[k]), all.used[k] != 0});
   if (rows < 2) return out;
   Misfits held_out(rows);
   const std::size_t folds = std::min(rows, most_folds);

@@ -38,8 +38,9 @@ struct DeploymentFit {
 };
 
 /// The most probable factors, given that four in five deployments are within the numbers' own: least squares of the
-/// misfits, where times are sums in which each number has its share; figures far off the others count less (Huber). A number is determined where its uncertainty becomes
-/// at most half of what it was before; one that is not stays as it is assumed, the least determined first.
+/// misfits, where times are sums in which each number has its share; figures far off the others count less (Huber). A
+/// number is determined where its uncertainty becomes at most half of what it was before; one that is not stays as it
+/// is assumed, the least determined first.
 Result<DeploymentFit> fit_deployment(const std::vector<DeploymentNumber>& numbers, const PredictAt& predict);
 
 }  // namespace assay::benchmark

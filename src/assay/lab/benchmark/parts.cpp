@@ -54,7 +54,8 @@ std::optional<std::string> field_of(std::span<const std::string> lines, std::str
   std::vector<std::string> head;
   for (const std::string& line : lines) {
     std::vector<std::string> fields = split(line, ',');
-    if (fields.front() == "Metric") head = std::move(fields);
+    if (fields.front() == "Metric")
+      head = std::move(fields);
     else if (fields.front() == path.substr(0, dot))
       for (std::size_t i = 1; i < std::min(fields.size(), head.size()); ++i)
         if (head[i] == path.substr(dot + 1)) return std::move(fields[i]);
@@ -159,8 +160,7 @@ std::vector<Part> Document::parts(const Writer& writer) const {
   if (writer.form == Writer::Form::log && !all->is_table)
     for (std::size_t i = 0; i < all->lines.size(); ++i)
       if (all->lines[i].find(writer.step) != std::string::npos)
-        out.push_back({fmt::format("{}:{}", all->file, i + 1),
-                       [all, i, is_first = out.empty()](std::string_view path) {
+        out.push_back({fmt::format("{}:{}", all->file, i + 1), [all, i, is_first = out.empty()](std::string_view path) {
                          auto own = value_behind(std::span(&all->lines[i], 1), path);
                          return own || !is_first ? own : value_behind(all->lines, path);  // what holds for the run
                        }});
@@ -180,8 +180,7 @@ std::vector<Part> Document::parts(const Writer& writer) const {
     if (!list)
       add(root, all->values.size() > 1 && line == 0 ? fmt::format("{}: run {}", place, v + 1) : place);
     else
-      for (std::size_t i = 0; i < list->items.size(); ++i)
-        add(list->items[i], fmt::format("{}: run {}", place, i + 1));
+      for (std::size_t i = 0; i < list->items.size(); ++i) add(list->items[i], fmt::format("{}: run {}", place, i + 1));
   }
   return out;
 }

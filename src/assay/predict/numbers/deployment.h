@@ -1,5 +1,5 @@
-// The numbers of one deployment: its host, its way from the client to the engine, its clock. `assay calibrate` fits them
-// to somebody's own measurements and writes steps/deployment.toml, which --catalogue lays over the assumed ones.
+// The numbers of one deployment: its host, its way from the client to the engine, its clock. `assay calibrate` fits
+// them to somebody's own measurements and writes steps/deployment.toml, which --catalogue lays over the assumed ones.
 #pragma once
 #include <string>
 #include <string_view>

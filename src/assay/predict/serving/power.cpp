@@ -27,8 +27,8 @@ Joules step_energy(const hardware::Chip& chip, const PowerLoad& load, const Serv
   const Watts limit = chip.power->chip.value;
   const auto& bandwidth = chip.hbm().bandwidth;
   const Bytes moved = bandwidth ? step.memory * bandwidth->value : Bytes(0);
-  const Seconds full = load.idle.value * step.estimate + load.matrix.value * step.compute +
-                       load.link.value * step.network;
+  const Seconds full =
+      load.idle.value * step.estimate + load.matrix.value * step.compute + load.link.value * step.network;
   return std::min(limit * full + load.byte.value * moved, limit * step.estimate);
 }
 

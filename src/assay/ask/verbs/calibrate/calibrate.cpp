@@ -266,12 +266,12 @@ std::string overlay_text(const Calibration& of, const std::vector<BenchmarkFile>
   std::vector<double> factors;
   for (const auto& number : of.fit.numbers) factors.push_back(number.factor);
   const Request& request = of.rows.front().request;
-  const std::string held_out =
-      of.fit.of_held_out ? fmt::format("held-out rows are {:.1f} % off, {:.1f} % before", 100.0 * of.held_out(),
-                                       100.0 * of.before())
-                         : "one row, which nothing checks";
+  const std::string held_out = of.fit.of_held_out ? fmt::format("held-out rows are {:.1f} % off, {:.1f} % before",
+                                                                100.0 * of.held_out(), 100.0 * of.before())
+                                                  : "one row, which nothing checks";
   return fmt::format(
-             "# The numbers of one deployment, made by `assay calibrate`. --catalogue takes the directory around steps/.\n"
+             "# The numbers of one deployment, made by `assay calibrate`. --catalogue takes the directory around "
+             "steps/.\n"
              "[source.calibration]\ntitle = \"assay calibrate: {} figures of {} rows of {}{}\"\ndate = {}\nerror = "
              "\"{}\"\n",
              of.figures(), of.rows.size(), files.front().writer.name,
@@ -325,11 +325,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_TRY(found, calibrated(std::move(rows), context));
   report::Response response;
   const std::string held_out =
-      found.determined() == 0    ? ""
-      : found.fit.of_held_out ? fmt::format("; held-out rows {:.1f} % with {} fitted number{}",
-                                            100.0 * found.held_out(), found.determined(),
-                                            found.determined() == 1 ? "" : "s")
-                              : fmt::format("; {:.1f} % with {} fitted", 100.0 * found.held_out(), found.determined());
+      found.determined() == 0 ? ""
+      : found.fit.of_held_out
+          ? fmt::format("; held-out rows {:.1f} % with {} fitted number{}", 100.0 * found.held_out(),
+                        found.determined(), found.determined() == 1 ? "" : "s")
+          : fmt::format("; {:.1f} % with {} fitted", 100.0 * found.held_out(), found.determined());
   const auto counted = [](std::size_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };

@@ -167,8 +167,7 @@ class RowReader {
   }
 
   static Result<void> add_training(const BenchmarkRow& row, AskedRow& out, Missing& missing) {
-    ASSAY_CHECK(fill_count(row, "sequences", "batch", "seq", out, "sequences of a step",
-                           "--batch Nseq", missing));
+    ASSAY_CHECK(fill_count(row, "sequences", "batch", "seq", out, "sequences of a step", "--batch Nseq", missing));
     ASSAY_CHECK(fill_count(row, "sequence", "seq", "", out, "tokens of a sequence", "--seq N", missing));
     if (const auto step = row.number("step"))
       out.figures.push_back({"step", "step_time.estimate", Seconds(*step)});

@@ -156,12 +156,12 @@ Result<report::Members> power_section(const ServeQuery& query, const Context& co
   ASSAY_TRY(load, serving::power_load_of(context.catalogue));
   const auto power = serving::served_power(query.cluster.chip, query.chips(), load, point);
   if (!power) return report::Members{};
-  return report::Members{{"chip", power->chip},
-                         {"share_of_limit", power->chip / power->limit},
-                         {"energy_of_decode_step", power->decode},
-                         {"energy_of_output_token", power->token},
-                         {"output_tokens_per_second_per_watt",
-                          (point.served.tokens_per_second / (query.chips() * power->chip)).value()}};
+  return report::Members{
+      {"chip", power->chip},
+      {"share_of_limit", power->chip / power->limit},
+      {"energy_of_decode_step", power->decode},
+      {"energy_of_output_token", power->token},
+      {"output_tokens_per_second_per_watt", (point.served.tokens_per_second / (query.chips() * power->chip)).value()}};
 }
 
 Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point) {

@@ -226,8 +226,6 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
                        const search::ServingSearch& found, const serving::ServingPoint& point,
                        report::Response& response) {
   report::Members& out = response.results;
-  ASSAY_TRY(power, power_section(query, context, point));
-  if (!power.empty()) out.emplace_back("power", std::move(power));
   if (request.has("fits")) add_fits(query, point, request, context, out);
   if (request.has("products")) out.emplace_back("products", balance_list(query, point));
   if (request.has("list")) {
@@ -369,6 +367,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
+  ASSAY_TRY(power, power_section(query, context, point));
+  if (!power.empty()) response.results.emplace_back("power", std::move(power));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
   say_outcome(request, context, query, found, point, response);
   const bool is_measured = query.step_time || query.prefill_time || query.mfu;

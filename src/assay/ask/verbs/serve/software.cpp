@@ -114,7 +114,7 @@ report::Items origin_rows(const ServeQuery& query) {
     if (!(given.value > decltype(given.value){})) return;
     rows.emplace_back(report::Members{{"number", number},
                                       {"value", given.value},
-                                      {"of", is_stated(given.source)                    ? "request"
+                                      {"of", is_stated(given.source)                   ? "request"
                                              : numbers::is_of_deployment(given.source) ? "measured"
                                                                                        : of},
                                       {"source", given.source}});

@@ -187,10 +187,10 @@ RowQuestion state_of(const CsvTable& table, std::size_t row, const LoadSettings&
     add_option(words, "compute", "fp8");
   }
   const std::string accelerator(table.text(row, "gpu_model"));
-  ValidationCase known{fmt::format("{}-{}", task, table.line(row)), fmt::format("{} {}", model.kind, accelerator),
-                       Seconds(table.number(row, "median_itl_ms") * Seconds(1_ms).value()), Seconds(0),
-                       fmt::format("{} on {} {}, {} sequences", model.id, chips, accelerator,
-                                   table.text(row, "max_num_seqs"))};
+  ValidationCase known{
+      fmt::format("{}-{}", task, table.line(row)), fmt::format("{} {}", model.kind, accelerator),
+      Seconds(table.number(row, "median_itl_ms") * Seconds(1_ms).value()), Seconds(0),
+      fmt::format("{} on {} {}, {} sequences", model.id, chips, accelerator, table.text(row, "max_num_seqs"))};
   const double batch = table.number(row, "max_num_seqs");
   known.traits = {accelerator, model.id, batch <= 16 ? "up to 16" : batch <= 128 ? "to 128" : "above 128"};
   return {{std::move(words), {}, "decode.step_time"}, held_out, std::move(known)};
