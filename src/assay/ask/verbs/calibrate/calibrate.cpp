@@ -248,15 +248,18 @@ void add_numbers(const Calibration& of, report::Members& out) {
   for (std::size_t k = 0; k < of.numbers.size(); ++k) {
     const Assumed& assumed = of.numbers[k];
     const auto& found = of.fit.numbers[k];
-    const auto times = [&](double factor) { return AnyQuantity(assumed.value.value * factor, assumed.value.dim); };
+    const auto times = [&](double factor) -> report::Value {
+      const AnyQuantity value(assumed.value.value * factor, assumed.value.dim);
+      return value.dim == Dim{} ? report::Value(value.value) : report::Value(value);
+    };
     if (found.determined)
       fitted.emplace_back(report::Members{{"number", assumed.meaning},
                                           {"value", times(found.factor)},
                                           {"low", times(found.factor / found.spread)},
                                           {"high", times(found.factor * found.spread)},
-                                          {"assumed", assumed.value}});
+                                          {"assumed", times(1.0)}});
     else
-      open.emplace_back(report::Members{{"number", assumed.meaning}, {"assumed", assumed.value}});
+      open.emplace_back(report::Members{{"number", assumed.meaning}, {"assumed", times(1.0)}});
   }
   if (!fitted.empty()) out.emplace_back("fitted", std::move(fitted));
   if (!open.empty()) out.emplace_back("undetermined", std::move(open));
