@@ -7,7 +7,7 @@
 set -eu
 layers="base hardware model program/form program/plan program/lower program/language
   predict/numbers predict/collective predict/roofline predict/kernel predict/clock predict/training predict/serving predict/search
-  engine profile/trace profile/hlo profile/compare lab/measure lab/validate lab/fit
+  engine profile/trace profile/hlo profile/compare lab/measure lab/benchmark lab/validate lab/fit
   ask/launch ask/draw ask/report ask/sweep ask/verbs assay.h assay.cpp assay_test.cpp testing"
 
 cd "$(dirname "$0")/../src"

@@ -492,6 +492,13 @@ export interface ServeResults {
     cost_per_million_output_tokens?: Quantity;
     cost_per_million_tokens?: Quantity;
   };
+  power?: {
+    chip: Quantity;
+    share_of_limit: number;
+    energy_of_decode_step: Quantity;
+    energy_of_output_token: Quantity;
+    output_tokens_per_second_per_watt: number;
+  };
   batch_run?: {
     sequences_at_once: number;
     time: Quantity;

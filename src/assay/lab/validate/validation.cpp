@@ -58,7 +58,7 @@ std::optional<double> rank_correlation(const std::vector<double>& a, const std::
 std::span<const ValidationSet> validation_sets() {
   static const std::vector<ValidationSet> all = [] {
     std::vector<ValidationSet> sets;
-    for (const auto& of_kind : {kernel_sets(), training_sets(), inference_sets(), public_sets()})
+    for (const auto& of_kind : {kernel_sets(), training_sets(), inference_sets(), load_sets(), public_sets()})
       sets.insert(sets.end(), of_kind.begin(), of_kind.end());
     return sets;
   }();

@@ -11,6 +11,7 @@
 #include "assay/predict/search/serving/measured.h"
 #include "assay/predict/search/serving/speculation.h"
 #include "assay/predict/serving/critical_batches.h"
+#include "assay/predict/serving/power.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -148,6 +149,19 @@ report::Members served_section(const ServeQuery& query, const serving::ServingPo
     out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point, in_and_out));
   }
   return out;
+}
+
+Result<report::Members> power_section(const ServeQuery& query, const Context& context,
+                                      const serving::ServingPoint& point) {
+  ASSAY_TRY(load, serving::power_load_of(context.catalogue));
+  const auto power = serving::served_power(query.cluster.chip, query.chips(), load, point);
+  if (!power) return report::Members{};
+  return report::Members{
+      {"chip", power->chip},
+      {"share_of_limit", power->chip / power->limit},
+      {"energy_of_decode_step", power->decode},
+      {"energy_of_output_token", power->token},
+      {"output_tokens_per_second_per_watt", (point.served.tokens_per_second / (query.chips() * power->chip)).value()}};
 }
 
 Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point) {

@@ -386,6 +386,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
+  ASSAY_TRY(power, power_section(query, context, point));
+  if (!power.empty()) response.results.emplace_back("power", std::move(power));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
   std::string plan = strategy_text(point.strategy);
   if (query.redundant_experts > 0) plan += fmt::format(", {} redundant experts", query.redundant_experts);

@@ -160,7 +160,7 @@ report::Members first_token_parts(const serving::FirstToken& first);
 /// Sets what whole steps cost beyond their kernels, for the requested software or good software, which it returns.
 Result<kernel::EngineSoftware> read_serving_software(const Request& request, const Context& context, ServeQuery& query);
 
-/// Whether a number's source is the request itself, in place of what nobody measured.
+/// Whether a number's source is the request itself or a calibrated deployment, in place of what nobody measured.
 bool is_measured_here(std::string_view source);
 /// Whose the fitted numbers of a point are: of the chip, of the engine's release, of a deployment that nobody measured,
 /// or of the request.
@@ -217,6 +217,9 @@ report::Members first_token_section(const ServeQuery& query, const serving::Serv
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// What the server yields that both prefills and decodes, and what it costs.
 report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point);
+/// What the chips of such a server draw, and the energy of a step and of a token; empty where nobody says their power.
+Result<report::Members> power_section(const ServeQuery& query, const Context& context,
+                                      const serving::ServingPoint& point);
 /// A batch from its prompts to its last tokens, without others in between; in turns if not all of it fits.
 Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// How prefill and decode balance, and prefill on separate chips.

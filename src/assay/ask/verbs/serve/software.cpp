@@ -10,6 +10,7 @@
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
 #include "assay/model/cache_mix.h"
+#include "assay/predict/numbers/deployment.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -36,6 +37,9 @@ Result<EngineLimits> least_limits(const hardware::Catalogue& catalogue) {
   }
   return limits;
 }
+
+/// Whether the request itself says a number.
+bool is_stated(std::string_view source) { return source.starts_with("--") || source == "this request"; }
 
 /// Memory and prompts of a step as the software limits them, where the request does not.
 Result<void> set_limits(const Request& request, const Context& context, const AssumedSoftware& assumed,
@@ -89,6 +93,10 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
     for (const kernel::SoftwareProperty& property : assumed.properties)
       if (property.option == name) part.source = property.source;
   });
+  numbers::RequestPath asked = query.question.path;
+  ASSAY_CHECK(numbers::apply_deployment(context.catalogue, query.question.setup.effects, query.question.path));
+  if (is_stated(asked.front_end.source)) query.question.path.front_end = asked.front_end;
+  if (is_stated(asked.delivery.source)) query.question.path.delivery = asked.delivery;
   const Given<Seconds>& sorting = query.question.path.sorting;
   if (request.has("nucleus"))
     query.question.setup.effects.sampling = {
@@ -98,7 +106,7 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
   return software;
 }
 
-bool is_measured_here(std::string_view source) { return source.starts_with("--") || source == "this request"; }
+bool is_measured_here(std::string_view source) { return is_stated(source) || numbers::is_of_deployment(source); }
 
 report::Items origin_rows(const ServeQuery& query) {
   report::Items rows;
@@ -106,7 +114,9 @@ report::Items origin_rows(const ServeQuery& query) {
     if (!(given.value > decltype(given.value){})) return;
     rows.emplace_back(report::Members{{"number", number},
                                       {"value", given.value},
-                                      {"of", is_measured_here(given.source) ? "request" : of},
+                                      {"of", is_stated(given.source)                   ? "request"
+                                             : numbers::is_of_deployment(given.source) ? "measured"
+                                                                                       : of},
                                       {"source", given.source}});
   };
   const numbers::ServingEffects& effects = query.question.setup.effects;

@@ -9,6 +9,7 @@
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
+#include "assay/predict/numbers/deployment.h"
 
 namespace assay::verbs::train {
 namespace {
@@ -79,6 +80,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.question.overlap = software.overlap;
   setup.rates = rates;
   setup.effects = steps.effects(chip, software.step);
+  ASSAY_CHECK(numbers::apply_deployment(context.catalogue, setup.effects));
   if (query.power)
     setup.effects.product = setup.effects.product *
                             Given<double>(slowdown, fmt::format("--power {} (steps/power.toml)", human(*query.power)));

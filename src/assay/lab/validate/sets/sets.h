@@ -9,6 +9,7 @@ namespace assay::validate {
 std::vector<ValidationSet> kernel_sets();
 std::vector<ValidationSet> training_sets();
 std::vector<ValidationSet> inference_sets();
+std::vector<ValidationSet> load_sets();
 std::vector<ValidationSet> public_sets();
 
 }  // namespace assay::validate
