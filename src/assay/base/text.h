@@ -69,4 +69,7 @@ std::string in_quotes(std::string_view text);
 /// Byte offset of the first byte that is not part of well-formed UTF-8, if any.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
 
+/// Appends a character, by its number in Unicode.
+void append_utf8(std::string& out, std::uint32_t code);
+
 }  // namespace assay
