@@ -28,8 +28,10 @@ TrainingFit::Least TrainingFit::least_bytes(const training::Strategy& strategy) 
     memory(strategy, profile, nullptr, alike.split);
     scratch_.frees_gradients = question_.setup.effects.frees_gradients;  // as with one microbatch
     Bytes most;
-    for (const training::MicrobatchCost::Part& part : scratch_.parts)
+    for (training::MicrobatchCost::Part& part : scratch_.parts) {
       most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
+      part.kept = part.memory.workspace = part.memory.head = Bytes();  // what is computed keeps more
+    }
     least = {std::min(least.states, most), std::min(least.all, least_memory(scratch_))};
   }
   return least;
