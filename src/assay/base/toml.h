@@ -12,16 +12,16 @@ namespace assay {
 
 /// A value of a TOML document with its position. Members of a table are in file order.
 struct Toml {
-  enum class Kind : char { table, array, text, integer, number, boolean, date };
+  enum class Kind { table, array, text, integer, number, boolean, date };
   /// How a table or list came about, which says what may still be added: in the header of a table inside of it, in a
   /// dotted key, in its own header, or whole, as a value.
   enum class Made : char { implied, dotted, header, whole };
   Kind kind = Kind::table;
-  Made made = Made::implied;
-  bool boolean = false;
   std::string text;  ///< content of a text, or a date as written: YYYY-MM-DD
   std::int64_t integer = 0;
   double number = 0.0;
+  bool boolean = false;
+  Made made = Made::implied;
   std::vector<std::pair<std::string, Toml>> members;
   std::vector<Toml> items;
   int line = 0, column = 0;
