@@ -7,6 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -298,12 +299,12 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
 
 /// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
 void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
-                        report::Members& out) {
+                        serving::KnownProfiles* known, report::Members& out) {
   if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node)
     return;
   search::ServingChoices choices = query.choices;
   choices.pipeline = 1;
-  const auto found = search::search_serving(query.question, query.cluster, choices);
+  const auto found = search::search_serving(query.question, query.cluster, choices, search::ServingGoal::best, known);
   if (!found || !found->best) return;
   const serving::ServingPoint& best = *found->best;
   report::Members row{{"strategy", strategy_text(best.strategy)},
@@ -323,8 +324,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
   std::optional<search::ServingSearch> search;
+  std::optional<serving::KnownProfiles> own;  // of the only cluster
+  serving::KnownProfiles* const known = query.sizes.empty() ? &own.emplace(query.question) : nullptr;
   if (query.question.setup.rates.hbm.value() > 0.0) {
-    ASSAY_TRY(first, search_as_measured(query));
+    ASSAY_TRY(first, search_as_measured(query, known));
     ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
   }
   if (search && search->best && !query.sizes.empty()) {
@@ -374,7 +377,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     out.emplace_back("helps", std::move(rows));
   }
   if (response.outcome == report::Outcome::ok && !query.rate && !context.within)
-    add_without_stages(request, query, point, out);
+    add_without_stages(request, query, point, known, out);
   if (request.has("improve") && found.fits) {
     ASSAY_CHECK(report::put(out, "changes", change_rows(request, query, point)));
     response.table_key = "changes";
