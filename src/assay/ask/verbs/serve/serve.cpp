@@ -298,6 +298,24 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
 }
 
 /// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
+/// Profiles that hold for every batch.
+struct ProfilesOfBatches {
+  ServeQuery query;
+  serving::KnownProfiles profiles{query.question};
+  explicit ProfilesOfBatches(const ServeQuery& of) : query(of) { bind(query); }
+};
+
+/// Those of this query, made before or now; none where several clusters are asked for.
+std::shared_ptr<ProfilesOfBatches> profiles_of(const Request& request, const Context& context,
+                                               const ServeQuery& query) {
+  if (!query.sizes.empty()) return nullptr;
+  if (!context.kept) return std::make_shared<ProfilesOfBatches>(query);
+  const std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
+  std::shared_ptr<void>& kept = (*context.kept)["serve " + text];
+  if (!kept) kept = std::make_shared<ProfilesOfBatches>(query);
+  return std::static_pointer_cast<ProfilesOfBatches>(kept);
+}
+
 void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
                         serving::KnownProfiles* known, report::Members& out) {
   if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node)
@@ -324,8 +342,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
   std::optional<search::ServingSearch> search;
-  std::optional<serving::KnownProfiles> own;  // of the only cluster
-  serving::KnownProfiles* const known = query.sizes.empty() ? &own.emplace(query.question) : nullptr;
+  const std::shared_ptr<ProfilesOfBatches> shared = profiles_of(request, context, query);
+  serving::KnownProfiles* const known = shared ? &shared->profiles : nullptr;
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query, known));
     ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
