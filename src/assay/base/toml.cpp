@@ -17,7 +17,6 @@ namespace {
 /// recursion far from the end of the stack.
 constexpr std::size_t most_keys = 4096, most_parts = 64, most_nested = 64;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_bare(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-'; }
 
 /// Whether a text starts like a form, in which d stands for any digit.
