@@ -29,6 +29,15 @@ void write_literals(std::ostream& out, const std::string& bytes) {
   out << '"';
 }
 
+// The latest day on which a source of a file was read: what stands after "accessed = " at the start of a line.
+std::string latest_access(const std::string& bytes) {
+  const std::string key = "\naccessed = ", form = "2026-11-15";
+  std::string latest;
+  for (std::size_t at = 0; (at = bytes.find(key, at)) != std::string::npos;)
+    latest = std::max(latest, bytes.substr(at += key.size(), form.size()));
+  return latest;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -55,7 +64,7 @@ int main(int argc, char** argv) {
     write_literals(out, name);
     out << ", std::string_view(\n";
     write_literals(out, bytes);
-    out << ", " << bytes.size() << ")},\n";
+    out << ", " << bytes.size() << "), \"" << latest_access(bytes) << "\"},\n";
   }
   out << "}};\n\n}  // namespace\n\nstd::span<const assay::hardware::EmbeddedFile> " << function
       << "() { return files; }\n";

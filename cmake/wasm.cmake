@@ -3,10 +3,9 @@
 # Headers of the host that hold all of their library, without the rest of /usr/include.
 set(header_libraries ${PROJECT_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${header_libraries})
-foreach(library fmt nlohmann tl toml++)
+foreach(library fmt nlohmann tl)
   file(CREATE_LINK /usr/include/${library} ${header_libraries}/${library} SYMBOLIC)
 endforeach()
-set(tomlplusplus_headers ${header_libraries})
 include_directories(SYSTEM ${header_libraries})
 foreach(library nlohmann_json::nlohmann_json tl::expected Threads::Threads)
   add_library(${library} INTERFACE IMPORTED)

@@ -12,6 +12,7 @@
 
 namespace assay {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 std::string_view trim(std::string_view text);
 std::string lower_case(std::string_view text);
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -74,5 +75,8 @@ std::string place_in(std::string_view file, std::string_view text, std::size_t o
 
 /// Byte offset of the first byte that is not part of well-formed UTF-8, if any.
 std::optional<std::size_t> invalid_utf8(std::string_view text);
+
+/// Appends a character, by its number in Unicode.
+void append_utf8(std::string& out, std::uint32_t code);
 
 }  // namespace assay

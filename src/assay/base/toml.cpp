@@ -2,148 +2,358 @@
 
 #include <fmt/format.h>
 
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 64  // keeps its recursion and ours far from the end of the stack
-#include <toml++/toml.h>
-
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
-#include <sstream>
 
 #include "assay/base/text.h"
 
 namespace assay {
 namespace {
 
-Toml convert(const toml::node& node) {
-  Toml value;
-  value.line = static_cast<int>(node.source().begin.line);
-  value.column = static_cast<int>(node.source().begin.column);
-  if (const auto* table = node.as_table()) {
-    for (const auto& [key, member] : *table) {
-      value.members.emplace_back(std::string(key.str()), convert(member));
-      // A table's own position is its header; for a scalar, the position of its key is more useful.
-      Toml& added = value.members.back().second;
-      if (!member.is_table() && !member.is_array_of_tables()) {
-        added.line = static_cast<int>(key.source().begin.line);
-        added.column = static_cast<int>(key.source().begin.column);
-      }
-    }
-    std::stable_sort(value.members.begin(), value.members.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second.line, a.second.column) < std::pair(b.second.line, b.second.column);
-    });
-  } else if (const auto* array = node.as_array()) {
-    value.kind = Toml::Kind::array;
-    for (const auto& item : *array) value.items.push_back(convert(item));
-  } else if (const auto* text = node.as_string()) {
-    value.kind = Toml::Kind::text;
-    value.text = text->get();
-  } else if (const auto* integer = node.as_integer()) {
+/// The most keys of a table, parts of a dotted key, and depth of nested values: looking for a key stays short, and
+/// recursion far from the end of the stack.
+constexpr std::size_t most_keys = 4096, most_parts = 64, most_nested = 64;
+
+bool is_bare(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-'; }
+
+/// Whether a text starts like a form, in which d stands for any digit.
+bool starts_like(std::string_view text, std::string_view form) {
+  return text.size() >= form.size() && std::equal(form.begin(), form.end(), text.begin(), [](char wanted, char c) {
+           return wanted == 'd' ? is_digit(c) : c == wanted;
+         });
+}
+
+bool is_time(std::string_view text) {
+  return starts_like(text, "dd:dd:dd") && text.find_first_not_of("0123456789:.+-Zz") == std::string_view::npos;
+}
+
+/// Whether a text is a date such as 2026-11-15, with or without a time.
+bool is_date(std::string_view text) {
+  if (!starts_like(text, "dddd-dd-dd")) return false;
+  const std::string_view month = text.substr(5, 2), day = text.substr(8, 2), rest = text.substr(10);
+  if (month < "01" || month > "12" || day < "01" || day > (month == "02" ? "29" : "31")) return false;
+  return rest.empty() || (std::string_view("Tt ").find(rest[0]) != std::string_view::npos && is_time(rest.substr(1)));
+}
+
+/// Reads a number as TOML writes it; false where the text is none.
+bool read_number(std::string_view text, Toml& value) {
+  std::string plain;  // without underscores, each of which stands between two digits
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '_')
+      plain += text[i];
+    else if (i == 0 || i + 1 == text.size() || text[i + 1] == '_' || !is_bare(text[i - 1]) || !is_bare(text[i + 1]))
+      return false;
+  const int base = plain.starts_with("0x") ? 16 : plain.starts_with("0o") ? 8 : plain.starts_with("0b") ? 2 : 10;
+  if (base != 10 || plain.starts_with('+')) plain.erase(0, base == 10 ? 1 : 2);
+  const std::string_view digits = std::string_view(plain).substr(base == 10 && plain.starts_with('-') ? 1 : 0);
+  if (digits.empty() || (base == 10 && digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]))) return false;
+  const char* const end = plain.data() + plain.size();
+  std::int64_t integer = 0;
+  const auto [read, fault] = std::from_chars(plain.data(), end, integer, base);
+  if (fault == std::errc() && read == end && digits[0] != '-') {
     value.kind = Toml::Kind::integer;
-    value.integer = integer->get();
-    value.number = static_cast<double>(value.integer);
-  } else if (const auto* number = node.as_floating_point()) {
-    value.kind = Toml::Kind::number;
-    value.number = number->get();
-  } else if (const auto* boolean = node.as_boolean()) {
-    value.kind = Toml::Kind::boolean;
-    value.boolean = boolean->get();
-  } else if (const auto* date = node.as_date()) {
-    value.kind = Toml::Kind::date;
-    value.text = fmt::format("{:04}-{:02}-{:02}", date->get().year, date->get().month, date->get().day);
-  } else {
-    value.kind = Toml::Kind::date;
-    std::ostringstream out;
-    if (const auto* time = node.as_date_time()) out << time->get();
-    if (const auto* time = node.as_time()) out << time->get();
-    value.text = out.str();
+    value.integer = integer;
+    value.number = static_cast<double>(integer);
+    return true;
   }
-  return value;
+  value.kind = Toml::Kind::number;
+  value.number = digits == "inf" ? std::numeric_limits<double>::infinity() : std::nan("");
+  if (digits.size() < plain.size()) value.number = -value.number;
+  if (base != 10 || digits == "inf" || digits == "nan") return base == 10;
+  const bool whole = digits.find_first_not_of("0123456789") == std::string_view::npos;  // and too large
+  const std::size_t point = digits.find('.');
+  if (whole || !is_digit(digits[0]) || (point != digits.npos && !starts_like(digits.substr(point + 1), "d")))
+    return false;
+  const auto number = parse_number(plain);
+  value.number = number.value_or(0.0);
+  return number.has_value();
 }
 
-/// Input that the TOML library must not see: non-ASCII bytes outside strings and comments, and keys with very many
-/// parts, whose tables would nest deeper than its recursion can go.
-std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view text) {
-  constexpr int max_parts = 64;
-  std::string_view quote;  // the open string's delimiter
-  std::string open;        // the enclosing arrays and inline tables, innermost last
-  bool value = false;      // after the = of an entry, or in an array
-  char before = '\n';      // the last character that was not blank
-  int parts = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (!quote.empty()) {
-      if (c == '\\' && quote.front() == '"') {
-        ++i;
-      } else if (text.substr(i).starts_with(quote)) {
-        i += quote.size() - 1;
-        // A string in triple quotes may end in up to two quotes of its own: """he said "no"""".
-        while (quote.size() == 3 && i + 1 < text.size() && text[i + 1] == quote.front()) ++i;
-        quote = {};
-      } else if (c == '\n' && quote.size() == 1) {
-        quote = {}, before = c;  // not closed on its line; the parser reports it
-        value = !open.empty() && open.back() == '[';
+/// Reads a document from its first byte to its last; the first fault ends it.
+class TomlParser {
+ public:
+  TomlParser(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+  Result<Toml> parse() {
+    Toml root;
+    root.line = root.column = 1;
+    bool sound = sound_bytes();
+    for (Toml* section = &root; sound && (next_line(), at_ < text_.size()); sound = sound && ends_line())
+      sound = peek() == '[' ? header(root, section) : entry(*section);
+    if (!sound) return tl::unexpected(std::move(fault_));
+    return root;
+  }
+
+ private:
+  static constexpr std::string_view format_hint = "see the TOML format: key = value, text in double quotes";
+  static constexpr std::string_view ascii_hint = "write keys and numbers in ASCII, text in double quotes";
+
+  /// One part of a dotted key, and where it stands.
+  struct Part {
+    std::string name;
+    std::size_t at = 0;
+  };
+
+  bool refuse(std::size_t at, std::string what, std::string_view hint = format_hint) {
+    const std::string_view before = text_.substr(0, at);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    fault_.where = fmt::format("{}:{}:{}", file_, line, at - (before.rfind('\n') + 1) + 1);
+    fault_.what = std::move(what), fault_.hint = hint;
+    return false;
+  }
+  bool expected(std::string_view wanted) {
+    if (static_cast<unsigned char>(peek()) >= 0x80)
+      return refuse(at_, "there is a non-ASCII byte outside a string", ascii_hint);
+    const bool ends = at_ == text_.size();
+    return refuse(at_, fmt::format("{} is expected here, not {}", wanted,
+                                   ends             ? "the end of the file"
+                                   : peek() == '\n' ? "the end of the line"
+                                                    : in_quotes(text_.substr(at_, 1))));
+  }
+
+  /// Whether all of it is plain text in UTF-8, with no control characters but tabs and the ends of lines.
+  bool sound_bytes() {
+    if (const auto bad = invalid_utf8(text_)) return refuse(*bad, "the text is not UTF-8", "save the file as UTF-8");
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      auto c = static_cast<unsigned char>(text_[i]);
+      if (c == 0xc2 && static_cast<unsigned char>(text_[i + 1]) < 0xa0) c = 0x7f;  // some are two bytes
+      if (c < ' ' ? c != '\n' && c != '\t' && c != '\r' : c == 0x7f)
+        return refuse(i, fmt::format("control byte 0x{:02x}", static_cast<unsigned char>(text_[i])),
+                      "remove it; a TOML file is plain text");
+    }
+    return true;
+  }
+
+  /// The next byte; 0, which is none of plain text, at the end.
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  bool take(char c) {
+    const bool here = peek() == c;
+    at_ += here ? 1 : 0;
+    return here;
+  }
+  void blanks() {
+    while (peek() == ' ' || peek() == '\t') ++at_;
+  }
+  /// Takes the end of a line.
+  bool newline() {
+    const std::size_t length = text_.substr(at_).starts_with("\r\n") ? 2 : 1;
+    if (length == 1 && peek() != '\n') return false;
+    at_ += length;
+    ++line_, line_start_ = at_;
+    return true;
+  }
+  /// Past blanks, comments and empty lines.
+  void next_line() {
+    do {
+      blanks();
+      if (peek() == '#') at_ = std::min(text_.find('\n', at_), text_.size());
+    } while (newline());
+  }
+  bool ends_line() {
+    blanks();
+    return at_ == text_.size() || peek() == '#' || newline() || expected("the end of the line");
+  }
+  /// Gives a value the place of a byte of this line.
+  void put_at(Toml& value, std::size_t at) const {
+    value.line = line_, value.column = static_cast<int>(at - line_start_) + 1;
+  }
+
+  /// Reads a key and its parts.
+  bool key() {
+    parts_.clear();
+    do {
+      blanks();
+      if (parts_.size() == most_parts)
+        return refuse(at_, fmt::format("a key has more than {} parts", most_parts), ascii_hint);
+      Part& part = parts_.emplace_back(Part{{}, at_});
+      while (is_bare(peek())) ++at_;
+      part.name = text_.substr(part.at, at_ - part.at);
+      const bool quoted = part.name.empty() && (peek() == '"' || peek() == '\'');
+      if (quoted ? !read_text(part.name, false) : part.name.empty() && !expected("a key")) return false;
+      blanks();
+    } while (take('.'));
+    return true;
+  }
+  bool taken_twice(const Part& part) { return refuse(part.at, fmt::format("{} is given twice", in_quotes(part.name))); }
+  Toml* add(Toml& table, Part& part, std::size_t at) {
+    if (table.members.size() == most_keys) {
+      refuse(part.at, fmt::format("a table has more than {} keys", most_keys), "split it into smaller tables");
+      return nullptr;
+    }
+    Toml& added = table.members.emplace_back(std::move(part.name), Toml()).second;
+    put_at(added, at);
+    return &added;
+  }
+  /// The table that the first parts of a key lead to, through the last table of each list; null, and a fault, if none.
+  /// A header (made = implied) starts at `at`, and may add to all but inline tables; a dotted key adds to its own.
+  Toml* inside(Toml* table, Toml::Made made, std::size_t at) {
+    for (std::size_t i = 0; table && i + 1 < parts_.size(); ++i) {
+      Toml* found = table->find(parts_[i].name);
+      if (!found) {
+        table = add(*table, parts_[i], made == Toml::Made::dotted ? parts_[i].at : at);
+        if (table) table->made = made;
+        continue;
       }
-      continue;
+      if (made == Toml::Made::implied && found->kind == Toml::Kind::array && found->made == Toml::Made::header)
+        found = &found->items.back();
+      const bool open = made == Toml::Made::dotted ? found->made == made : found->made != Toml::Made::whole;
+      table = open ? found : (taken_twice(parts_[i]), nullptr);
     }
-    if (c == '#') {
-      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
-      continue;
-    }
-    if (c == '"' || c == '\'') {
-      // After anything else the parser treats the quote, and what follows, as part of a number.
-      if (std::string_view(value ? "=[,\n" : "\n[{,.").find(before) == std::string_view::npos)
-        return std::pair(i, std::string("a quote appears inside a value"));
-      const std::string_view rest = text.substr(i);
-      quote = rest.starts_with("\"\"\"") || rest.starts_with("'''") ? rest.substr(0, 3) : rest.substr(0, 1);
-      i += quote.size() - 1;
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      return std::pair(i, std::string("there is a non-ASCII byte outside a string"));
-    } else if (c == '\n' || c == ',' || c == '=' || c == '{' || c == '[') {
-      parts = 0;  // the next key or number begins
-    } else if (c == '.' && ++parts > max_parts) {
-      return std::pair(i, fmt::format("a key has more than {} parts", max_parts));
-    }
-    if (c == '=') value = true;
-    if (c == '\n' && open.empty()) value = false;
-    if (c == ',' && !open.empty()) value = open.back() == '[';
-    if ((c == '[' && value) || c == '{') {
-      open += c;
-      value = c == '[';
-    }
-    if ((c == ']' || c == '}') && !open.empty()) {
-      open.pop_back();
-      value = true;
-    }
-    if (c != ' ' && c != '\t' && c != '\r') before = c;
+    return table;
   }
-  return std::nullopt;
-}
+  /// [a.b] or [[a.b]], whose table becomes the section.
+  bool header(Toml& root, Toml*& section) {
+    const std::size_t start = at_;
+    const bool list = text_.substr(at_).starts_with("[[");
+    at_ += list ? 2 : 1;
+    if (!key()) return false;
+    if (!take(']') || (list && !take(']'))) return expected("]");
+    Toml* const table = inside(&root, Toml::Made::implied, start);
+    if (!table) return false;
+    Part& last = parts_.back();
+    section = table->find(last.name);
+    const bool fresh = !section;
+    if (fresh && !(section = add(*table, last, start))) return false;
+    if (fresh && list) section->kind = Toml::Kind::array, section->made = Toml::Made::header;
+    const bool right = list ? section->kind == Toml::Kind::array && section->made == Toml::Made::header
+                            : fresh || (section->kind == Toml::Kind::table && section->made == Toml::Made::implied);
+    if (!right) return refuse(start, fmt::format("{} is given twice", in_quotes(last.name)));
+    if (list) put_at(*(section = &section->items.emplace_back()), start);
+    section->made = Toml::Made::header;
+    return true;
+  }
+  /// key = value
+  bool entry(Toml& table) {
+    if (!key()) return false;
+    Toml* const inner = inside(&table, Toml::Made::dotted, at_);
+    if (!inner) return false;
+    if (!take('=')) return expected("=");
+    blanks();
+    Part& last = parts_.back();
+    if (inner->find(last.name)) return refuse(at_, fmt::format("{} is given twice", in_quotes(last.name)));
+    Toml* const added = add(*inner, last, last.at);
+    return added && read_value(*added);
+  }
 
-/// Whether a decoded string has a control character (other than line ends and tabs), which would control the terminal.
-bool drives_terminal(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if ((c < ' ' && c != '\n' && c != '\t' && c != '\r') || c == 0x7f || c1) return true;
+  bool read_value(Toml& value) {
+    const std::size_t start = at_;
+    value.made = Toml::Made::whole;
+    if (peek() == '"' || peek() == '\'') {
+      value.kind = Toml::Kind::text;
+      return read_text(value.text, true);
+    }
+    if (peek() == '[' || peek() == '{') {
+      if (++nested_ > most_nested)
+        return refuse(at_, fmt::format("lists and tables are nested more than {} deep", most_nested));
+      const bool read = take('[') ? read_list(value) : read_table(value);
+      --nested_;
+      return read;
+    }
+    while (is_bare(peek()) || peek() == '+' || peek() == '.' || peek() == ':') ++at_;
+    if (is_date(text_.substr(start, at_ - start)) && starts_like(text_.substr(at_), " dd:")) {
+      for (++at_; is_bare(peek()) || peek() == '+' || peek() == '.' || peek() == ':';) ++at_;
+    }
+    const std::string_view written = text_.substr(start, at_ - start);
+    if (written.empty()) return expected("a value");
+    if (written == "true" || written == "false") {
+      value.kind = Toml::Kind::boolean;
+      value.boolean = written == "true";
+    } else if (is_date(written) || is_time(written)) {
+      value.kind = Toml::Kind::date;
+      value.text = written;
+    } else if (!read_number(written, value)) {
+      return refuse(start, fmt::format("{} is not a value", in_quotes(written)));
+    }
+    return true;
   }
-  return false;
-}
+  bool read_list(Toml& value) {
+    value.kind = Toml::Kind::array;
+    for (;;) {
+      next_line();
+      if (take(']')) return true;
+      Toml& item = value.items.emplace_back();
+      put_at(item, at_);
+      if (!read_value(item)) return false;
+      next_line();
+      if (peek() != ']' && !take(',')) return expected("a comma or ]");
+    }
+  }
+  bool read_table(Toml& value) {
+    put_at(value, at_++);
+    blanks();
+    if (take('}')) return true;
+    do {
+      blanks();
+      if (!entry(value)) return false;
+      blanks();
+    } while (take(','));
+    return take('}') || expected("a comma or }");
+  }
 
-/// The first value whose text or key contains a control character.
-const Toml* control_text(const Toml& node) {
-  if (drives_terminal(node.text)) return &node;
-  for (const auto& [key, member] : node.members) {
-    if (drives_terminal(key)) return &member;
-    if (const Toml* found = control_text(member)) return found;
+  /// Reads a text in quotes of either kind, and in three of them where it may have several lines.
+  bool read_text(std::string& out, bool may_have_lines) {
+    const char quote = peek();
+    const bool lines = may_have_lines && text_.substr(at_).starts_with(std::string(3, quote));
+    at_ += lines ? 3 : 1;
+    if (lines) newline();
+    while (true) {
+      const std::size_t run = at_;
+      while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n' && text_[at_] != '\\') ++at_;
+      out.append(text_, run, at_ - run);
+      if (at_ == text_.size() || (peek() == '\n' && !lines)) return expected("the end of the text in quotes");
+      if (peek() == '\\' && quote == '"') {
+        if (!read_escape(out, lines)) return false;
+      } else if (peek() != quote) {
+        out += peek();
+        if (!newline()) ++at_;
+      } else if (!lines) {
+        ++at_;
+        return true;
+      } else {  // up to two quotes belong to the text, also before the three that end it
+        std::size_t quotes = 1;
+        while (quotes < 5 && at_ + quotes < text_.size() && text_[at_ + quotes] == quote) ++quotes;
+        at_ += quotes;
+        out.append(quotes < 3 ? quotes : quotes - 3, quote);
+        if (quotes >= 3) return true;
+      }
+    }
   }
-  for (const Toml& item : node.items)
-    if (const Toml* found = control_text(item)) return found;
-  return nullptr;
-}
+  bool read_escape(std::string& out, bool lines) {
+    const std::size_t start = at_++;
+    if (lines &&
+        (blanks(), newline())) {  // the text goes on where the next line that is not empty has its first letter
+      do blanks();
+      while (newline());
+      return true;
+    }
+    at_ = start + 2;
+    constexpr std::string_view names = "tnr\"\\bfuU", meanings = "\t\n\r\"\\\b\f";
+    const std::size_t which = start + 1 < text_.size() ? names.find(text_[start + 1]) : names.npos;
+    std::uint32_t code = which < meanings.size() ? static_cast<unsigned char>(meanings[which]) : 0x110000;
+    if (which != names.npos && which >= meanings.size()) {
+      const std::size_t digits = text_[start + 1] == 'u' ? 4 : 8;
+      const std::string_view written = text_.substr(std::min(at_, text_.size()), digits);
+      const auto read = std::from_chars(written.data(), written.data() + written.size(), code, 16);
+      if (written.size() < digits || read.ptr != written.data() + digits) code = 0x110000;
+      at_ += digits;
+    }
+    if (code >= 0x110000 || (code >= 0xd800 && code < 0xe000))
+      return refuse(start, "the escape is none of TOML", "write \\\\ for a backslash, or the text in single quotes");
+    if ((code < ' ' && code != '\t' && code != '\n' && code != '\r') || (code >= 0x7f && code < 0xa0))
+      return refuse(start, "the text contains a control character", "remove the escape such as \\u001b");
+    append_utf8(out, code);
+    return true;
+  }
+
+  std::string_view text_, file_;
+  std::size_t at_ = 0, line_start_ = 0, nested_ = 0;
+  int line_ = 1;
+  std::vector<Part> parts_;
+  Error fault_;
+};
 
 }  // namespace
 
@@ -165,9 +375,23 @@ Toml Toml::make_text(std::string value) {
 }
 
 std::string_view describe(Toml::Kind kind) {
-  constexpr std::string_view words[] = {"a table",  "a list",        "text",  "a whole number",
-                                        "a number", "true or false", "a date"};
-  return words[static_cast<std::size_t>(kind)];
+  switch (kind) {
+    case Toml::Kind::table:
+      return "a table";
+    case Toml::Kind::array:
+      return "a list";
+    case Toml::Kind::text:
+      return "text";
+    case Toml::Kind::integer:
+      return "a whole number";
+    case Toml::Kind::number:
+      return "a number";
+    case Toml::Kind::boolean:
+      return "true or false";
+    case Toml::Kind::date:
+      return "a date";
+  }
+  return "";
 }
 
 Result<Toml> parse_toml(std::string_view document, std::string_view file) {
@@ -175,28 +399,7 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file) {
   if (document.size() > limit)
     return fail(std::string(file), fmt::format("the file has {} bytes, the limit is {}", document.size(), limit),
                 "split it into smaller files");
-  if (const auto bad = invalid_utf8(document))
-    return fail(place_in(file, document, *bad), "the text is not UTF-8", "save the file as UTF-8");
-  for (std::size_t i = 0; i < document.size(); ++i) {
-    const auto c = static_cast<unsigned char>(document[i]);
-    if ((c < ' ' && c != '\n' && c != '\t' && c != '\r') || c == '\x7f')
-      return fail(place_in(file, document, i), fmt::format("control byte 0x{:02x}", c),
-                  "remove it; a TOML file is plain text");
-  }
-  if (auto fault = hostile_part(document))
-    return fail(place_in(file, document, fault->first), fault->second,
-                "write keys and numbers in ASCII, text in double quotes");
-  toml::parse_result parsed = toml::parse(document, file);
-  if (!parsed) {
-    const auto& begin = parsed.error().source().begin;
-    return fail(fmt::format("{}:{}:{}", file, begin.line, begin.column), std::string(parsed.error().description()),
-                "see the TOML format: key = value, text in double quotes");
-  }
-  Toml root = convert(parsed.table());
-  if (const Toml* bad = control_text(root))
-    return fail(fmt::format("{}:{}:{}", file, bad->line, bad->column), "the text contains a control character",
-                "remove the escape such as \\u001b");
-  return root;
+  return TomlParser(document, file).parse();
 }
 
 Toml toml_scalar(std::string_view text) {

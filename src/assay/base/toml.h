@@ -1,4 +1,4 @@
-// TOML as a plain tree that records the position of each value. The only user of the TOML library.
+// TOML as a plain tree that records the position of each value, and its reader.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,11 +13,15 @@ namespace assay {
 /// A value of a TOML document with its position. Members of a table are in file order.
 struct Toml {
   enum class Kind { table, array, text, integer, number, boolean, date };
+  /// How a table or list came about, which says what may still be added: in the header of a table inside of it, in a
+  /// dotted key, in its own header, or whole, as a value.
+  enum class Made : char { implied, dotted, header, whole };
   Kind kind = Kind::table;
-  std::string text;  ///< content of a text, or a date as YYYY-MM-DD
+  std::string text;  ///< content of a text, or a date as written: YYYY-MM-DD
   std::int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;
+  Made made = Made::implied;
   std::vector<std::pair<std::string, Toml>> members;
   std::vector<Toml> items;
   int line = 0, column = 0;
@@ -35,8 +39,8 @@ struct Toml {
 /// The name of a kind for messages: "a table", "text", ...
 std::string_view describe(Toml::Kind kind);
 
-/// Parses a whole document; `file` only names the place in errors. Refuses invalid UTF-8, control bytes and documents
-/// over 1 MiB.
+/// Parses a whole document; `file` only names the place in errors. Refuses invalid UTF-8, control characters, non-ASCII
+/// bytes outside of text and comments, and documents over 1 MiB.
 Result<Toml> parse_toml(std::string_view document, std::string_view file);
 
 /// A TOML value as typed on a command line: 16, 0.5, true, or text such as 1.23 TB/s.

@@ -14,16 +14,13 @@ namespace assay::hardware {
 Catalogue Catalogue::builtin() {
   Catalogue catalogue;
   for (const EmbeddedFile& file : embedded_catalogue())
-    catalogue.files_.emplace(file.path, File{std::string(file.text), 0});
+    catalogue.files_.emplace_hint(catalogue.files_.end(), file.path, File{file.text, {}, 0});
   return catalogue;
 }
 
 std::string catalogue_date() {
-  constexpr std::string_view key = "\naccessed = ", form = "2026-11-15";
   std::string_view latest;
-  for (const EmbeddedFile& file : embedded_catalogue())
-    for (std::size_t at = 0; (at = file.text.find(key, at)) != std::string_view::npos;)
-      latest = std::max(latest, file.text.substr(at += key.size(), form.size()));
+  for (const EmbeddedFile& file : embedded_catalogue()) latest = std::max(latest, file.accessed);
   return std::string(latest);
 }
 
@@ -48,7 +45,7 @@ Result<void> Catalogue::overlay(const std::string& directory, std::string_view w
     ASSAY_TRY(text, read_file(path.string(), where));
     std::string name = fs::relative(path, directory, failed).generic_string();
     if (name.find('/') == std::string::npos) name = "chips/" + name;
-    files_[name] = {std::move(text), layers_};
+    files_[name] = {{}, std::move(text), layers_};
   }
   read_.clear();
   return {};
@@ -67,7 +64,7 @@ Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
   const auto file = files_.find(fmt::format("chips/{}.toml", id));
   if (file != files_.end()) {
     const auto read = [&](const std::vector<Override>& changes) -> Result<Chip> {
-      ASSAY_TRY(root, parse_toml(file->second.text, file->first));
+      ASSAY_TRY(root, parse_toml(file->second.text(), file->first));
       return load_chip(std::move(root), file->first, file->second.layer > 0, *this, changes);
     };
     if (!overrides.empty()) return read(overrides);
@@ -86,7 +83,7 @@ Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
 std::vector<std::pair<std::string, std::string_view>> Catalogue::files(std::string_view prefix) const {
   std::vector<std::pair<std::string, std::string_view>> found;
   for (auto it = files_.lower_bound(prefix); it != files_.end() && it->first.starts_with(prefix); ++it)
-    found.emplace_back(it->first, it->second.text);
+    found.emplace_back(it->first, it->second.text());
   return found;
 }
 

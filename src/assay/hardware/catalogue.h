@@ -24,7 +24,7 @@ class Catalogue {
 
   /// Adds or replaces one file.
   void put(std::string path, std::string text) {
-    files_[std::move(path)] = {std::move(text), ++layers_};
+    files_[std::move(path)] = {{}, std::move(text), ++layers_};
     read_.clear();
   }
 
@@ -63,8 +63,10 @@ class Catalogue {
 
  private:
   struct File {
-    std::string text;
+    std::string_view compiled_in;
+    std::string added;
     int layer = 0;  ///< 0: compiled in; then in the order of the overlays
+    std::string_view text() const { return layer > 0 ? std::string_view(added) : compiled_in; }
   };
   std::map<std::string, File, std::less<>> files_;
   int layers_ = 0;

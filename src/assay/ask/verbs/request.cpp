@@ -411,8 +411,8 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
     priced = numbers;
     priced->choose_prices(std::move(choice));
   }
-  auto response = request.verb().answer(
-      request, {priced ? *priced : numbers, context.surroundings, context.within, context.kept_searches});
+  auto response =
+      request.verb().answer(request, {priced ? *priced : numbers, context.surroundings, context.within, context.kept});
   if (!response) return response;
   response->inputs = given.echo();
   if (launched) add_from(*launched, *response);

@@ -18,10 +18,6 @@
 
 namespace assay::verbs {
 
-namespace train {
-struct KeptSearches;
-}
-
 /// A flag (`value` empty) or an option with a value. What `value` means is in ask/verbs/table/value_kinds.h.
 struct OptionSpec {
   std::string name, value, help;
@@ -74,8 +70,8 @@ struct Context {
   const hardware::Catalogue& catalogue;
   Surroundings surroundings = {};
   bool within = false;  ///< one of many requests of another verb, which needs no advice
-  /// What one request leaves to the next, where a verb asks them one after the other.
-  std::shared_ptr<train::KeptSearches>* kept_searches = nullptr;
+  /// What one request leaves to the next, where a verb asks them one after the other; the key names what it is of.
+  std::map<std::string, std::shared_ptr<void>>* kept = nullptr;
 };
 
 /// A verb as catalogue/verbs/NAME.toml declares it, with the functions that answer. Help, completion, checking and the

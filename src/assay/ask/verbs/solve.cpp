@@ -269,9 +269,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   // A value that its command refuses is not allowed; if all are, the first refusal is the answer.
   std::optional<Error> refused, broken;
   Plateau plateau;
-  std::shared_ptr<train::KeptSearches> kept;
+  std::map<std::string, std::shared_ptr<void>> kept;
   Context asking = context;
-  asking.kept_searches = &kept;
+  asking.kept = &kept;
   const auto test = [&](std::int64_t value) -> std::optional<bool> {
     if (broken || progress.is_stopped() || plateau.since()) return std::nullopt;
     const auto parsed = parse_request(line.at(value));

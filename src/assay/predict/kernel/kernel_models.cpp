@@ -368,32 +368,25 @@ bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const
          shape_.operand_rows == shape.operand_rows;
 }
 
-void TileTable::cut(double units, Rows& rows) const {
-  rows.units = units;
-  rows.batch = -1;
-  rows.cuts.clear();
-  for (const Tile& tile : tiles_) {
-    const double tiles = std::ceil(units / tile.height) * tile.columns;
-    if (rows.cuts.empty() || tiles < rows.cuts.back().tiles) rows.cuts.push_back({tiles, tile.step});
-  }
-}
-
 const TileTable::Times& TileTable::times(double batch, double rows) {
   const double units = std::ceil(rows / unit_rows);
   Rows& known = rows_[static_cast<std::size_t>(units) % rows_.size()];
-  if (known.units != units) cut(units, known);
-  if (known.batch == batch) return known.times;
-  known.batch = batch;
+  if (known.units == units && known.batch == batch) return known.times;
   Times least{never, never, never, never};
-  for (const Rows::Cut& one : known.cuts) {
-    const double all = batch * one.tiles / cores_;
+  double fewest = HUGE_VAL;
+  for (const Tile& tile : tiles_) {
+    const double tiles = std::ceil(units / tile.height) * tile.columns;
+    if (tiles >= fewest) continue;  // those before take less time each
+    fewest = tiles;
+    const double all = batch * tiles / cores_;
     for (std::size_t i = 0; i < usual_splits; ++i) {
       const double rounds = all * splits[i];
       const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
-      least[i] = std::min(least[i], waves * one.step * part_[i]);
+      least[i] = std::min(least[i], waves * tile.step * part_[i]);
     }
   }
-  return known.times = least;
+  known = {units, batch, least};
+  return known.times;
 }
 
 std::shared_ptr<TileTable> TileTables::of(const ProductRates& rates, const MatmulShape& shape) {

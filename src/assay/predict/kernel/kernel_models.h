@@ -100,17 +100,11 @@ class TileTable {
     double height = 1, columns = 1;  ///< in units of 16 rows; tiles side by side
     Seconds step;                    ///< for one element of k
   };
-  /// How products of so many rows may be cut.
+  /// The times of `batch` products of so many rows, in units of 16.
   struct Rows {
-    struct Cut {
-      double tiles = 1;  ///< of one product
-      Seconds step;
-    };
     double units = -1, batch = -1;
-    std::vector<Cut> cuts;  ///< by the time of a tile: each has fewer than those before
-    Times times{};          ///< of `batch` products
+    Times times{};
   };
-  void cut(double units, Rows& rows) const;
 
   Dtype format_;
   MatmulShape shape_;

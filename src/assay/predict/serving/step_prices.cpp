@@ -8,13 +8,6 @@
 
 namespace assay::serving {
 
-std::size_t StepPrices::Hash::operator()(const StepSizes& sizes) const {
-  std::uint64_t bits = 0;
-  for (const double size : {sizes.tokens, sizes.attention, sizes.heads})
-    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
-  return bits >> 40;
-}
-
 StepPrices::StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> blocks)
     : setup_(setup), from_(std::move(blocks)) {
   for (const ServingProfile::Block& block : *from_) {
@@ -95,9 +88,27 @@ bool StepPrices::streams(Priced priced, std::vector<Streams>& streams) const {
 }
 
 const ServingTime& StepPrices::kernels(const StepSizes& sizes) {
-  const auto [known, is_new] = known_.try_emplace(sizes);
-  if (is_new) known->second = added_up(sizes);
-  return known->second;
+  if (2 * known_.size() >= places_.size()) {
+    places_.assign(std::max<std::size_t>(16, 2 * places_.size()), 0);
+    for (std::uint32_t i = 0; i < known_.size(); ++i) place_of(known_[i].first) = i + 1;
+  }
+  std::uint32_t& place = place_of(sizes);
+  if (place == 0) {
+    known_.emplace_back(sizes, added_up(sizes));
+    place = static_cast<std::uint32_t>(known_.size());
+  }
+  return known_[place - 1].second;
+}
+
+std::uint32_t& StepPrices::place_of(const StepSizes& sizes) {
+  std::uint64_t bits = 0;
+  for (const double size : {sizes.tokens, sizes.attention, sizes.heads})
+    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
+  std::size_t at = bits >> 40;
+  while (true) {
+    std::uint32_t& place = places_[at++ & (places_.size() - 1)];  // a power of two
+    if (place == 0 || known_[place - 1].first == sizes) return place;
+  }
 }
 
 ServingTime StepPrices::added_up(const StepSizes& sizes) {

@@ -1,7 +1,9 @@
 // The kernels of one profile's steps, priced for many batches: what strategies, placements, batches and steps with
 // prompts have in common is priced once.
 #pragma once
+#include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "assay/predict/serving/profile.h"
@@ -29,7 +31,7 @@ class StepPrices {
  public:
   using Blocks = ServingProfile::Blocks;
   StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> blocks);
-  /// What the kernels of a step add up to, without links.
+  /// What the kernels of a step add up to, without links; valid until the next call.
   const ServingTime& kernels(const StepSizes& sizes);
   const std::vector<StepCollective>& collectives() const { return collectives_; }
   /// Kernels and collectives that a step launches, and those of its attention.
@@ -57,10 +59,8 @@ class StepPrices {
     std::vector<Priced> kernels;   ///< all others
     ServingTime experts;           ///< ideal times of weights of experts, of all layers
   };
-  struct Hash {
-    std::size_t operator()(const StepSizes& sizes) const;
-  };
-
+  /// Where a step is, or would be, among `places_`.
+  std::uint32_t& place_of(const StepSizes& sizes);
   bool streams(Priced priced, std::vector<Streams>& streams) const;
   void add_ideal_lines(const ServedKernel& kernel, Block& block);
   Seconds price(Priced& priced, const KernelLoad& load) const;
@@ -71,7 +71,8 @@ class StepPrices {
   std::vector<Block> blocks_;
   Ideal tokens_, attention_, heads_;
   std::vector<StepCollective> collectives_;
-  std::unordered_map<StepSizes, ServingTime, Hash> known_;
+  std::vector<std::pair<StepSizes, ServingTime>> known_;
+  std::vector<std::uint32_t> places_;  ///< of known steps by their hash, counted from 1: open addressing
   double launches_ = 0, attention_launches_ = 0;
 };
 

@@ -26,14 +26,14 @@ serving::ServingBounds bounds_of(const ServeQuery& query, double batch) {
   return serving::serving_bounds(bounds_question(query), batch);
 }
 
-Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
+Result<search::ServingSearch> search_as_measured(const ServeQuery& query, serving::KnownProfiles* known) {
   search::MeasuredTimes measured;
   measured.step = query.step_time;
   measured.prefill = query.prefill_time;
   measured.prefill_mfu = query.mfu;
   measured.prefill_flops_per_token = Flops(2.0 * (query.model().encoder ? query.encoder_active : query.active));
   measured.peak = query.question.setup.rates.rate(query.compute);
-  return search::search_measured(query.question, query.cluster, query.choices, measured);
+  return search::search_measured(query.question, query.cluster, query.choices, measured, known);
 }
 
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {

@@ -310,13 +310,31 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
 }
 
 /// The best plan without pipeline stages, where the answered one has stages that share a node: engines rarely run so.
+/// Profiles that hold for every batch.
+struct ProfilesOfBatches {
+  ServeQuery query;
+  serving::KnownProfiles profiles{query.question};
+  explicit ProfilesOfBatches(const ServeQuery& of) : query(of) { bind(query); }
+};
+
+/// Those of this query, made before or now; none where several clusters are asked for.
+std::shared_ptr<ProfilesOfBatches> profiles_of(const Request& request, const Context& context,
+                                               const ServeQuery& query) {
+  if (!query.sizes.empty()) return nullptr;
+  if (!context.kept) return std::make_shared<ProfilesOfBatches>(query);
+  const std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
+  std::shared_ptr<void>& kept = (*context.kept)["serve " + text];
+  if (!kept) kept = std::make_shared<ProfilesOfBatches>(query);
+  return std::static_pointer_cast<ProfilesOfBatches>(kept);
+}
+
 void add_without_stages(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
-                        report::Members& out) {
+                        serving::KnownProfiles* known, report::Members& out) {
   if (point.strategy.pipeline == 1 || query.choices.pipeline || query.cluster.chips() > query.cluster.chips_per_node)
     return;
   search::ServingChoices choices = query.choices;
   choices.pipeline = 1;
-  const auto found = search::search_serving(query.question, query.cluster, choices);
+  const auto found = search::search_serving(query.question, query.cluster, choices, search::ServingGoal::best, known);
   if (!found || !found->best) return;
   const serving::ServingPoint& best = *found->best;
   report::Members row{{"strategy", strategy_text(best.strategy)},
@@ -337,11 +355,13 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   bind(query);
   if (query.choices.prompts_only) return answer_prompts(query);
   std::optional<search::ServingSearch> search;
+  const std::shared_ptr<ProfilesOfBatches> shared = profiles_of(request, context, query);
+  serving::KnownProfiles* const known = shared ? &shared->profiles : nullptr;
   if (query.question.setup.rates.hbm.value() > 0.0) {
-    ASSAY_TRY(first, search_as_measured(query));
+    ASSAY_TRY(first, search_as_measured(query, known));
     if (!first.best && !first.closest && query.choices.refuses) {
       const auto refuses = std::exchange(query.choices.refuses, nullptr);
-      ASSAY_SET(first, search_as_measured(query));
+      ASSAY_SET(first, search_as_measured(query, known));
       if (const auto& any = first.best ? first.best : first.closest)
         query.notes.push_back(fmt::format("--software {}: {}; every strategy is searched", query.software.text(),
                                           refuses(any->strategy, query.cluster)));
@@ -399,7 +419,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     out.emplace_back("helps", std::move(rows));
   }
   if (response.outcome == report::Outcome::ok && !query.rate && !context.within)
-    add_without_stages(request, query, point, out);
+    add_without_stages(request, query, point, known, out);
   if (request.has("improve") && found.fits) {
     ASSAY_CHECK(report::put(out, "changes", change_rows(request, query, point)));
     response.table_key = "changes";

@@ -206,8 +206,9 @@ report::Members phase_members(const serving::ServingTime& time, report::Members 
 
 serving::ServingBounds bounds_of(const ServeQuery& query, double batch);
 
-/// The search for what was asked, with measured times in place of estimates where they are given.
-Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
+/// The search for what was asked, with measured times in place of estimates where they are given. `known`: profiles of
+/// the query's question, to be shared with further searches.
+Result<search::ServingSearch> search_as_measured(const ServeQuery& query, serving::KnownProfiles* known = nullptr);
 /// Notes measured times below the lower bound of the chips.
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 

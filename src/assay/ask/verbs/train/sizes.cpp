@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "assay/ask/verbs/ranges.h"
@@ -23,9 +24,6 @@ struct SearchOfBatches {
     query.bind();
   }
 };
-/// By the request without its batch.
-struct KeptSearches : std::map<std::string, std::shared_ptr<SearchOfBatches>> {};
-
 namespace {
 
 constexpr Seconds never(HUGE_VAL);
@@ -70,15 +68,14 @@ Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
 /// What searches of this query share, made before or now.
 std::shared_ptr<search::TrainingCaches> caches_of(const Request& request, const Context& context,
                                                   const TrainSizes& sizes, TrainQuery& query) {
-  if (!context.kept_searches || sizes.several)
+  if (!context.kept || sizes.several)
     return std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
   const std::string text = report::render_json(report::Value(request.without("batch").named_arguments()));
-  std::shared_ptr<KeptSearches>& all = *context.kept_searches;
-  if (!all) all = std::make_shared<KeptSearches>();
-  std::shared_ptr<SearchOfBatches>& kept = (*all)[text];
+  std::shared_ptr<void>& kept = (*context.kept)["train " + text];
   if (!kept) kept = std::make_shared<SearchOfBatches>(query);
-  kept->query.question.sequences = query.question.sequences;
-  return {kept, &kept->caches};
+  const auto search = std::static_pointer_cast<SearchOfBatches>(kept);
+  search->query.question.sequences = query.question.sequences;
+  return {search, &search->caches};
 }
 
 Result<void> search_size(const Request& request, const Context& context, const TrainSizes& sizes, SizedTraining& size) {

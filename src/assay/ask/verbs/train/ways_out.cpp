@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/verbs/train/list.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/predict/search/training/caches.h"
@@ -20,36 +21,6 @@ double least_chips(const TrainQuery& query) {
   return search::chips_for_states(query.question.setup, moves ? on_chip + query.question.host.capacity : on_chip);
 }
 
-/// Whether some plan of the request fits.
-bool fits(const Request& request, const Context& context) {
-  const auto cluster = cluster_of(request, context);
-  if (!cluster) return false;
-  auto query = read_train_query(request, context, *cluster);
-  if (!query) return false;
-  query->bind();
-  if (least_chips(*query) > query->question.chips) return false;
-  search::TrainingCaches caches(query->question, query->sequence, query->cluster);
-  search::SearchLimits limits{query->cluster.chip.hbm().capacity.value, 1};
-  limits.slowest = Seconds(1e30);  // without it, what lacks the least memory is looked for where nothing fits
-  limits.any_will_do = true;
-  const auto found = search::search_training(caches, query->choices, limits);
-  return found && !found->best.empty();
-}
-
-/// The last of these values, which ask for more and more, at which the request fits; they fit up to a point.
-template <class Ask>
-std::optional<std::int64_t> last_that_fits(const std::vector<std::int64_t>& values, const Context& context, Ask ask) {
-  std::size_t low = 0, high = values.size();  // the first `low` fit, that at `high` does not
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    if (fits(ask(values[middle]), context))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low > 0 ? std::optional(values[low - 1]) : std::nullopt;
-}
-
 class WaysOut {
  public:
   WaysOut(const Request& request, const Context& context, const TrainQuery& query)
@@ -65,8 +36,22 @@ class WaysOut {
   }
 
  private:
+  /// Whether some plan of a changed request fits.
+  bool fits(const Request& changed) const {
+    const auto cluster = cluster_of(changed, context_);
+    if (!cluster) return false;
+    auto query = read_train_query(changed, context_, *cluster);
+    if (!query) return false;
+    query->bind();
+    if (least_chips(*query) > query->question.chips) return false;
+    search::TrainingCaches caches(query->question, query->sequence, query->cluster);
+    return search::any_fits(caches, query_.is_open ? query->open_choices : query->choices,
+                            query->cluster.chip.hbm().capacity.value);
+  }
+
   /// Adds a change that fits, with its best plan.
   bool add(const std::string& change, const Request& changed) {
+    if (!fits(changed)) return false;
     const auto found = train_sizes(changed, context_);
     if (!found || found->all.empty() || !found->all[found->chosen].fits()) return false;
     const SizedTraining& size = found->all[found->chosen];
@@ -106,15 +91,17 @@ class WaysOut {
       add(fmt::format("--grads {0} --moments {0}", narrow), grads.with("moments", std::string(narrow)));
   }
 
-  /// The longest sequence: in 64 steps up to the one asked for.
+  /// The longest sequence, in 64 steps up to the one asked for; they fit up to a length.
   void add_shorter() {
     constexpr std::int64_t steps = 64;
     const std::int64_t step = std::max<std::int64_t>(query_.sequence / steps, 1);
-    std::vector<std::int64_t> lengths;
-    for (std::int64_t length = step; length < query_.sequence; length += step) lengths.push_back(length);
     const auto ask = [&](std::int64_t length) { return request_.with("seq", std::to_string(length)); };
-    if (const auto longest = last_that_fits(lengths, context_, ask))
-      add(fmt::format("--seq {}", *longest), ask(*longest));
+    std::int64_t fit = 0, too_many = (query_.sequence + step - 1) / step;  // steps
+    while (fit + 1 < too_many) {
+      const std::int64_t middle = fit + 1 + (too_many - fit - 1) / 2;
+      (fits(ask(middle * step)) ? fit : too_many) = middle;
+    }
+    if (fit > 0) add(fmt::format("--seq {}", fit * step), ask(fit * step));
   }
 
   /// The fewest chips of the kind that are tried, up to 64 times as many.
@@ -131,13 +118,13 @@ class WaysOut {
       if (from < fewest) continue;
       const auto next = hardware::cluster_sizes(cluster.chip, from, 2 * from, 1);
       if (next.empty() || next.front() > most_times * cluster.chips()) return;
-      (fits(ask(next.front()), context_) ? reaches : lacks) = next.front();
+      (fits(ask(next.front())) ? reaches : lacks) = next.front();
     }
     // More chips need not fit where fewer do: those between are tried from below, of very many some.
     const std::vector<std::int64_t> between =
         hardware::cluster_sizes(cluster.chip, lacks + 1, reaches - 1, static_cast<std::size_t>(reaches - lacks));
     for (std::size_t i = 0, step = between.size() / most_between + 1; i < between.size(); i += step)
-      if (fits(ask(between[i]), context_)) {
+      if (fits(ask(between[i]))) {
         reaches = between[i];
         break;
       }

@@ -17,11 +17,12 @@ std::optional<Seconds> measured_prefill(const serving::ServingQuestion& question
 /// A measured time does not depend on the sharding, but a share of the peak takes longer the fewer chips a replica has:
 /// then the best of all numbers of replicas that meet the time to first token.
 Result<ServingSearch> search_replicas(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                      ServingChoices choices, const MeasuredTimes& measured) {
+                                      ServingChoices choices, const MeasuredTimes& measured,
+                                      serving::KnownProfiles* known) {
   const std::optional<Seconds> limit = choices.first_token;
   if (measured.step) choices.per_token.reset();
   if (measured.prefill || measured.prefill_mfu) choices.first_token.reset();
-  ASSAY_TRY(found, search_serving(question, cluster, choices));
+  ASSAY_TRY(found, search_serving(question, cluster, choices, ServingGoal::best, known));
   const auto late = [&](std::int64_t replicas) {
     return measured_prefill(question, cluster, measured, replicas).value_or(Seconds()) > *limit;
   };
@@ -31,7 +32,7 @@ Result<ServingSearch> search_replicas(const serving::ServingQuestion& question, 
   for (std::int64_t replicas = 1; replicas <= cluster.chips() && !late(replicas); ++replicas) {
     if (cluster.chips() % replicas != 0) continue;
     choices.data = replicas;
-    ASSAY_TRY(other, search_serving(question, cluster, choices));
+    ASSAY_TRY(other, search_serving(question, cluster, choices, ServingGoal::best, known));
     if (other.best && (!best || other.best->served.tokens_per_second > best->best->served.tokens_per_second))
       best = std::move(other);
   }
@@ -41,8 +42,9 @@ Result<ServingSearch> search_replicas(const serving::ServingQuestion& question, 
 }  // namespace
 
 Result<ServingSearch> search_measured(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                      const ServingChoices& choices, const MeasuredTimes& measured) {
-  ASSAY_TRY(found, search_replicas(question, cluster, choices, measured));
+                                      const ServingChoices& choices, const MeasuredTimes& measured,
+                                      serving::KnownProfiles* known) {
+  ASSAY_TRY(found, search_replicas(question, cluster, choices, measured, known));
   std::optional<serving::ServingPoint>& taken = found.best ? found.best : found.closest;
   if (!taken || !measured.any()) return found;
   const auto first = measured_prefill(question, cluster, measured, taken->strategy.data);

@@ -15,8 +15,9 @@ struct MeasuredTimes {
 };
 
 /// A measured time replaces the estimate of the chosen point, all other estimates are scaled by the same factor, and
-/// latency limits apply to the measured time.
+/// latency limits apply to the measured time. `known` as search_serving() takes it.
 Result<ServingSearch> search_measured(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                      const ServingChoices& choices, const MeasuredTimes& measured);
+                                      const ServingChoices& choices, const MeasuredTimes& measured,
+                                      serving::KnownProfiles* known = nullptr);
 
 }  // namespace assay::search

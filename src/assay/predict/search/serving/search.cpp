@@ -258,12 +258,14 @@ class ServingSearcher {
     training::StageLinks links;
   };
 
-  std::vector<Placed> placements(const serving::ServingStrategy& strategy) {
+  /// All orders, with the links of these sets of axes.
+  std::vector<Placed> placements(const serving::ServingStrategy& strategy, training::RoleSets sets) {
     std::vector<Placed> out;
+    const lower::Parallelism parallelism = strategy.parallelism();
     for (const collective::AxisLayout& layout :
-         collective::axis_layouts(training::whole_mesh_sizes(strategy.parallelism()), cluster_)) {
-      if (auto links = linker_.links(strategy.parallelism(), layout)) out.push_back({layout, *links});
-    }
+         collective::axis_layouts(training::whole_mesh_sizes(parallelism), cluster_))
+      if (const auto placed = linker_.place_links(parallelism, layout, sets))
+        linker_.fill(parallelism, *placed, out.emplace_back(Placed{layout, {}}).links);
     return out;
   }
 
@@ -305,34 +307,53 @@ class ServingSearcher {
     price_caches(strategy, caches);
   }
 
-  void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
-    const std::vector<Placed> placed = placements(strategy);
-    if (placed.empty()) return;
-    for (lower::CacheScheme cache : caches) {
-      strategy.scheme.cache = cache;
-      if (choices_.refuses && !choices_.refuses(strategy, cluster_).empty()) continue;
-      price(strategy, placed);
-    }
-  }
-
-  void price(serving::ServingStrategy strategy, const std::vector<Placed>& placed) {
+  /// The profiles of a strategy, the ways to prefill, and what they ask of the network.
+  struct Profiled {
     serving::ServingProfiles profiles;
-    profiles.decode = profiles_.decode(strategy);
-    Used used{};
-    mark(profiles.decode, used);
     std::vector<serving::PrefillOption> prompts;
+    Used used{};
+  };
+  Profiled profiled(const serving::ServingStrategy& strategy) {
+    Profiled out;
+    out.profiles.decode = profiles_.decode(strategy);
+    mark(out.profiles.decode, out.used);
     for (const lower::ServingScheme& scheme : serving::prefill_schemes(strategy)) {
       serving::ServingStrategy way = strategy;
       way.scheme = scheme;
-      prompts.push_back(profiles_.prefill(way));
-      mark(prompts.back().profile, used);
+      out.prompts.push_back(profiles_.prefill(way));
+      mark(out.prompts.back().profile, out.used);
       if (scheme.cache != strategy.scheme.cache)
-        used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
-            [training::StageLinks::line_of(program::Collective::all_to_all)] = true;
+        out.used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
+                [training::StageLinks::line_of(program::Collective::all_to_all)] = true;
     }
+    out.profiles.joined = profiles_.joined(strategy, out.prompts.front());
+    return out;
+  }
+
+  void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
+    std::vector<std::pair<lower::CacheScheme, Profiled>> ways;
+    training::RoleSets sets = 0;
+    for (lower::CacheScheme cache : caches) {
+      strategy.scheme.cache = cache;
+      if (choices_.refuses && !choices_.refuses(strategy, cluster_).empty()) continue;
+      const Used& used = ways.emplace_back(cache, profiled(strategy)).second.used;
+      for (std::size_t set = 0; set < used.size(); ++set)
+        if (used[set] != Used::value_type{}) sets |= training::RoleSets{1} << set;
+    }
+    if (ways.empty()) return;
+    const std::vector<Placed> placed = placements(strategy, sets);
+    if (placed.empty()) return;
+    for (auto& [cache, way] : ways) {
+      strategy.scheme.cache = cache;
+      price(strategy, way, placed);
+    }
+  }
+
+  void price(serving::ServingStrategy strategy, Profiled& of, const std::vector<Placed>& placed) {
+    serving::ServingProfiles& profiles = of.profiles;
+    const Used& used = of.used;
     std::vector<const serving::PrefillOption*> options;
-    for (const serving::PrefillOption& option : prompts) options.push_back(&option);
-    profiles.joined = profiles_.joined(strategy, prompts.front());
+    for (const serving::PrefillOption& option : of.prompts) options.push_back(&option);
     ++found_.strategies;
     for (std::size_t i = 0; i < placed.size(); ++i) {
       ++found_.placements;

@@ -1,14 +1,14 @@
 #include "assay/predict/search/training/closest.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "assay/predict/search/training/bound.h"
 
 namespace assay::search {
 
-std::vector<std::pair<Bytes, training::Strategy>> ClosestSearch::by_state_bytes(
-    const std::vector<lower::Parallelism>& meshes) {
-  std::vector<std::pair<Bytes, training::Strategy>> sorted;
+std::vector<ClosestSearch::Start> ClosestSearch::by_state_bytes(const std::vector<lower::Parallelism>& meshes) {
+  std::vector<Start> sorted;
   training::Strategy shared;
   for (const lower::Parallelism& p : meshes)
     if (in_.space.per_group(p) > 0)
@@ -17,15 +17,17 @@ std::vector<std::pair<Bytes, training::Strategy>> ClosestSearch::by_state_bytes(
           shared.parallelism = p;
           shared.parallelism.zero = zero;
           shared.offload = offload;
-          sorted.emplace_back(in_.fit.state_bytes(shared), shared);
+          sorted.push_back({in_.fit.least_bytes(shared), shared});
         }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Start& a, const Start& b) { return a.least.states < b.least.states; });
   return sorted;
 }
 
 void ClosestSearch::run(const std::vector<lower::Parallelism>& meshes, TrainingSearch& found) {
   for (const auto& [floor, start] : by_state_bytes(meshes)) {
-    if (floor - in_.fit.capacity() >= least_) break;
+    if (floor.states - in_.fit.capacity() >= least_) break;
+    if (floor.all - in_.fit.capacity() >= least_) continue;
     const lower::Parallelism& mesh = start.parallelism;
     // Memory does not depend on placement: one layout that exists will do.
     const auto layouts = in_.space.layouts(mesh);
@@ -35,7 +37,9 @@ void ClosestSearch::run(const std::vector<lower::Parallelism>& meshes, TrainingS
     for (lower::ResidualScheme residual : in_.space.residuals(mesh))
       for (lower::ContextScheme scheme : in_.space.context_schemes(mesh))
         for (std::int64_t micro : in_.space.micro_batches(in_.space.per_group(mesh)))
-          for (std::size_t policy = 0; policy < in_.policies.size(); ++policy) {
+          for (std::size_t i = 0; i < in_.policies.size(); ++i) {
+            if (least_ == Bytes()) return;
+            const std::size_t policy = any_ ? in_.policies.size() - 1 - i : i;
             training::Strategy s = start;
             s.parallelism.residual = residual;
             s.parallelism.context_scheme = scheme;
@@ -45,6 +49,14 @@ void ClosestSearch::run(const std::vector<lower::Parallelism>& meshes, TrainingS
             price(s, policy, *links, found);
           }
   }
+}
+
+bool ClosestSearch::any_fits(const std::vector<lower::Parallelism>& meshes) {
+  any_ = true;
+  least_ = Bytes(std::numeric_limits<double>::min());  // less than what does not fit lacks
+  TrainingSearch found;
+  run(meshes, found);
+  return least_ == Bytes();
 }
 
 void ClosestSearch::price(training::Strategy s, std::size_t policy, const training::StageLinks& links,

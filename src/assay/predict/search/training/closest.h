@@ -22,18 +22,25 @@ struct ClosestInput {
 
 class ClosestSearch {
  public:
-  explicit ClosestSearch(const ClosestInput& input) : in_(input) {}
+  explicit ClosestSearch(ClosestInput input) : in_(input) {}
 
   /// Adds the closest strategy on these meshes, and what was priced to find it.
   void run(const std::vector<lower::Parallelism>& meshes, TrainingSearch& found);
+  /// Whether any strategy on these meshes fits.
+  bool any_fits(const std::vector<lower::Parallelism>& meshes);
 
  private:
+  struct Start {
+    TrainingFit::Least least;
+    training::Strategy strategy;
+  };
   /// Meshes with all ways to hold their states, least bytes of states first.
-  std::vector<std::pair<Bytes, training::Strategy>> by_state_bytes(const std::vector<lower::Parallelism>& meshes);
+  std::vector<Start> by_state_bytes(const std::vector<lower::Parallelism>& meshes);
   void price(training::Strategy strategy, std::size_t policy, const training::StageLinks& links, TrainingSearch& found);
 
-  const ClosestInput& in_;
-  Bytes least_{HUGE_VAL};  ///< least excess memory, that of the closest so far
+  ClosestInput in_;
+  Bytes least_{HUGE_VAL};  ///< least excess memory, that of the closest so far; 0 ends the search
+  bool any_ = false;       ///< policies that recompute more come first
   training::MicrobatchCost steady_;
   training::StepEvents events_;
 };

@@ -14,7 +14,7 @@ const training::MicrobatchCost& TrainingFit::memory(const training::Strategy& st
   return scratch_;
 }
 
-Bytes TrainingFit::state_bytes(const training::Strategy& strategy) {
+TrainingFit::Least TrainingFit::least_bytes(const training::Strategy& strategy) {
   const lower::Parallelism& p = strategy.parallelism;
   training::Strategy any;
   any.parallelism.tensor = p.tensor;
@@ -23,12 +23,16 @@ Bytes TrainingFit::state_bytes(const training::Strategy& strategy) {
   any.parallelism.expert_over = p.expert_over;
   if (p.expert_over.context) any.parallelism.context = p.context;
   const training::TrainingProfile& profile = profiles_.sharing_of(any);
-  Bytes least(HUGE_VAL);
+  Least least{Bytes(HUGE_VAL), Bytes(HUGE_VAL)};
   for (const AlikeOrders& alike : layers_.of(p).alike) {
+    memory(strategy, profile, nullptr, alike.split);
+    scratch_.frees_gradients = question_.setup.effects.frees_gradients;  // as with one microbatch
     Bytes most;
-    for (const training::MicrobatchCost::Part& part : memory(strategy, profile, nullptr, alike.split).parts)
+    for (training::MicrobatchCost::Part& part : scratch_.parts) {
       most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
-    least = std::min(least, most);
+      part.kept = part.memory.workspace = part.memory.head = Bytes();  // what is computed keeps more
+    }
+    least = {std::min(least.states, most), std::min(least.all, least_memory(scratch_))};
   }
   return least;
 }

@@ -14,8 +14,12 @@ class TrainingFit {
 
   /// Memory of a chip.
   Bytes capacity() const { return capacity_; }
-  /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
-  Bytes state_bytes(const training::Strategy& strategy);
+  /// Lower bounds on what the fullest stage holds, whatever is computed and however stages are ordered.
+  struct Least {
+    Bytes states;  ///< weights and optimizer states
+    Bytes all;     ///< gradients, buffers and what the allocator and the driver keep besides
+  };
+  Least least_bytes(const training::Strategy& strategy);
   /// Memory of all stages with layers split like `split`; valid until the next call.
   const training::MicrobatchCost& memory(const training::Strategy& strategy, const training::TrainingProfile& profile,
                                          const training::TrainingProfile* traffic, const clock::StageSplit& split);

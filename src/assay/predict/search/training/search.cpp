@@ -62,17 +62,22 @@ class StrategySearcher {
       for (std::size_t i = 0; i < works_.size(); ++i) (*known_floors_)[i] = works_[i].floor;
     if (best_.empty() && progress.is_stopped()) return interrupted();
     if (wants_closest && best_.empty() && std::isinf(best_.too_slow().value())) {
-      const ClosestInput input{question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
-      ClosestSearch(input).run(all, found_);
+      ClosestSearch(closest_input()).run(all, found_);
     }
     found_.best = std::move(best_).sorted();
     return std::move(found_);
   }
 
+  bool any_fits() { return ClosestSearch(closest_input()).any_fits(space_.meshes()); }
+
  private:
   using Mesh = WorkMesh;
   using Work = TrainingWork;
   using Orders = OrdersByOffload;
+
+  ClosestInput closest_input() {
+    return {question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
+  }
 
   void list_work(const lower::Parallelism& p) {
     const std::int64_t per_group = space_.per_group(p);
@@ -107,7 +112,7 @@ class StrategySearcher {
         s.parallelism = p;
         s.parallelism.zero = zero;
         s.offload = offload;
-        if (!fit) fit = !prune_ || fit_.state_bytes(s) <= fit_.capacity();
+        if (!fit) fit = !prune_ || fit_.least_bytes(s).all <= fit_.capacity();
         if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
       }
       if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
@@ -548,6 +553,11 @@ Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingCho
     if (!found || !found->best.empty() || !std::isinf(limits.slowest.value())) return found;
   }
   return StrategySearcher(caches, choices, limits).run(true);
+}
+
+bool any_fits(TrainingCaches& caches, const TrainingChoices& choices, Bytes capacity) {
+  caches.profiles.trim(&caches.inner);
+  return StrategySearcher(caches, choices, {capacity}).any_fits();
 }
 
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,

@@ -56,5 +56,7 @@ Result<TrainingSearch> search_training(const training::TrainingQuestion& questio
 struct TrainingCaches;
 Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
                                        const SearchLimits& limits);
+/// Whether any strategy fits into this memory of a chip and its part of the host, fast or not.
+bool any_fits(TrainingCaches& caches, const TrainingChoices& choices, Bytes capacity);
 
 }  // namespace assay::search

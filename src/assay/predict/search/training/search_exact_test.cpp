@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/hardware/calibration.h"
+#include "assay/predict/search/training/caches.h"
 #include "assay/testing/sampling.h"
 #include "assay/testing/training_search_case.h"
 
@@ -51,6 +52,28 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
       for (std::size_t i = 0; i < all->best.size(); ++i)
         EXPECT_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
       if (!all->best.empty()) EXPECT_LT(cut->count.evaluated, all->count.evaluated / 2);
+    }
+  }
+}
+
+// What bounds refuse before anything is lowered does not fit, and what needs the least memory does.
+TEST(TrainingSearch, SomethingFitsFromTheLeastMemoryOn) {
+  for (const bool frees : {true, false}) {
+    SearchCase c("tpu-v5e:4x2");
+    c.question.setup.effects.frees_gradients = frees;
+    c.question.setup.effects.reserved.value = 1.1;
+    c.question.host = {BytesPerSecond(30e9), 0.8, BytesPerSecond(40e9), Bytes(256e9)};
+    TrainingChoices choices;
+    choices.offloads = {training::Offload::none, training::Offload::optimizer};
+    TrainingCaches caches(c.question, sequence, c.cluster);
+    const auto none = search_training(caches, choices, {Bytes(1e6)});
+    ASSERT_TRUE(none && none->closest);
+    const Bytes least = none->closest->cost.memory.total();
+    for (const double share : {0.5, 0.999, 1.0 + 1e-12, 1.5}) {
+      const auto all = search_training(c.question, sequence, c.cluster, choices, {share * least, 1, false});
+      ASSERT_TRUE(all);
+      EXPECT_EQ(any_fits(caches, choices, share * least), share > 1.0);
+      EXPECT_EQ(!all->best.empty(), share > 1.0);
     }
   }
 }
