@@ -98,9 +98,7 @@ class TomlParser {
   };
 
   bool refuse(std::size_t at, std::string what, std::string_view hint = format_hint) {
-    const std::string_view before = text_.substr(0, at);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    fault_.where = fmt::format("{}:{}:{}", file_, line, at - (before.rfind('\n') + 1) + 1);
+    fault_.where = place_in(file_, text_, at);
     fault_.what = std::move(what), fault_.hint = hint;
     return false;
   }
