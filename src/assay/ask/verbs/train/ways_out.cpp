@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/train/list.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/predict/search/training/caches.h"

@@ -66,7 +66,7 @@ struct NamedModel {
 };
 NamedModel model_of(KnownModels& known, const std::string& name) {
   const model::Transformer* model = known.find(name);
-  return model ? NamedModel{model->id, numbers::has_experts(*model) ? "experts" : "dense"} : NamedModel{};
+  return model ? NamedModel{model->id, model->has_experts() ? "experts" : "dense"} : NamedModel{};
 }
 
 /// "key: value" lines.
