@@ -78,7 +78,6 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
                 fmt::format("{} is not known to {}", chosen.software->id, trains ? "train models" : "serve models"),
                 "`assay software` lists what each does");
   at.fusion = assumed.fusion;
-  at.own_plan = text.find('@') == std::string::npos;
   assumed.name = chosen.software->id;
   assumed.version = chosen.version_id();
   assumed.step_tokens = chosen.software->defaults.step_tokens;

@@ -47,7 +47,7 @@ TEST(DisaggregatedRate, HandWorked) {
 TEST(PrefillServers, TakePromptsOffTheDecodingOnes) {
   testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   search::ServingChoices choices;
-  choices.batch = 64, choices.data = 2;
+  choices.batch = 512, choices.data = 2;
   c.question.prefill_servers = 100.0;
   const ServingPoint many = *c.search(choices).best;
   EXPECT_EQ(many.served.per_token, many.decode.estimate);

@@ -52,9 +52,7 @@ class StageFormulas {
     out.weight_gradients = b.weight_gradients;
     out.deferral_cost = b.deferral_cost;
     out.deferral_weight_gradients = b.deferral_weight_gradients;
-    // Nothing hides an exchange that is made again.
-    const bool again = inputs_.strategy.recompute.covers(lower::ForwardPart::exchanges);
-    if (out.expert.value() > 0.0 && setup_.effects.overlap.experts && !again) {
+    if (out.expert.value() > 0.0 && setup_.effects.overlap.experts) {
       const auto share = hidden_exchange(out.expert, out.compute, costs_) / out.expert;
       out.hidden_forward = share * f.expert;
       out.hidden_backward = share * b.expert;

@@ -133,10 +133,6 @@ launch::Settings plan_of(const TrainQuery& query, const training::Strategy& s) {
                            : p.context_scheme == lower::ContextScheme::exchange ? "all-to-all"
                                                                                 : "ring";
   plan["ep-over"] = expert_axes(p);
-  const bool hides_exchange = query.question.setup.effects.overlap.experts && p.expert > 1 &&
-                              s.schedule == clock::PipelineSchedule::interleaved &&
-                              !s.recompute.covers(lower::ForwardPart::exchanges);
-  plan["no-expert-overlap"] = hides_exchange ? "no" : "yes";
   // On a torus the program's compiler places the axes, unless the request says how.
   if (!query.cluster.torus || query.choices.layout) plan["order"] = order_of(s);
   add_formats(query, plan);

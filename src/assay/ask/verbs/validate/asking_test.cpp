@@ -141,9 +141,9 @@ TEST(Requests, OfRowsWithStagesAreAsFarOffAsTheCatalogueSays) {
   std::vector<numbers::Residual> residuals;
   for (const ValidationCase& one : result->cases) {
     std::string stages = "1", chip;
-    for (const std::string& word : one.request) {
-      if (word.starts_with("--pp=")) stages = word.substr(5);
-      if (word.starts_with("--on=")) chip = word.substr(5, word.find(':') - 5);
+    for (std::size_t i = 0; i + 1 < one.request.size(); ++i) {
+      if (one.request[i] == "--pp") stages = one.request[i + 1];
+      if (one.request[i] == "--on") chip = one.request[i + 1].substr(0, one.request[i + 1].find(':'));
     }
     if (stages == "1") continue;
     residuals.push_back({one.group,

@@ -12,8 +12,8 @@
 namespace assay::kernel {
 namespace {
 
-constexpr std::string_view case_keys[] = {"family", "chip",    "model", "compute",    "weights",
-                                          "fusion", "experts", "plan",  "query_group"};
+constexpr std::string_view case_keys[] = {"family",  "chip",   "model",   "compute",
+                                          "weights", "fusion", "experts", "query_group"};
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -111,7 +111,6 @@ bool holds(const Software& software, const SoftwareProperty& property, std::size
                               : key == "weights" ? at.weights
                               : key == "fusion"  ? at.fusion
                               : key == "experts" ? (at.gated_experts ? "gated" : "")
-                              : key == "plan"    ? (at.own_plan ? "own" : "recipe")
                                                  : human_number(at.query_group);
     if (known != wanted) return false;
   }

@@ -62,7 +62,6 @@ struct SoftwareCase {
   std::string compute, weights;  ///< number formats
   std::string fusion;            ///< as the request gives it; empty: as the software does
   bool gated_experts = false;
-  bool own_plan = false;   ///< of no recipe of a version: what the software has may be used, whatever recipes take
   double query_group = 0;  ///< query heads of one key head, 0 without attention
 };
 SoftwareCase software_case(const model::Transformer& model);

@@ -145,22 +145,6 @@ TEST(Software, PropertiesDependOnVersionAndCase) {
   EXPECT_TRUE(software.dropout) << "the name says so";
 }
 
-// Recipes of a release leave out what the release has; a plan of one's own need not.
-TEST(Software, PlansOfOnesOwnOverlapExperts) {
-  const auto all = software_of(hardware::Catalogue::builtin());
-  ASSERT_TRUE(all);
-  SoftwareCase at;
-  at.family = "hopper";
-  at.gated_experts = true;
-  const auto of = [&](std::string_view text, bool own) {
-    at.own_plan = own;
-    return value_of(properties(*find_software(*all, text, ""), SoftwareVerb::train, at), "no-expert-overlap");
-  };
-  EXPECT_EQ(of("megatron-core@26.08", false), "yes");
-  EXPECT_EQ(of("megatron-core@26.08", true), "no");
-  EXPECT_EQ(of("megatron-core@0.13", true), "yes") << "it has no such option";
-}
-
 TEST(Software, SettingsHaveAMeaning) {
   const SoftwareList all = list();
   EXPECT_EQ(recompute_meaning(all[0].recompute, "thrifty(2)"), "products");

@@ -491,15 +491,15 @@ TEST(ServingPoint, StepsAreCutWhereAChunkBegins) {
   EXPECT_EQ(serving::further_context(c.question), 142);
 }
 
-// 8 GiB of a replica's chips keep prefixes: half of them on each of two, so that fewer sequences fit.
+// 80 GiB of a replica's chips keep prefixes: half of them on each of two, so that fewer sequences fit.
 TEST(ServingSearch, PrefixesTakeMemoryFromTheBatch) {
   testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   ServingChoices choices;
   choices.tensor = 2;
   const serving::ServingPoint without = *c.search(choices).best;
-  c.question.prefix_memory = 8_GiB;
+  c.question.prefix_memory = 80_GiB;
   const serving::ServingPoint with = *c.search(choices).best;
-  EXPECT_EQ(with.memory.prefixes, 4_GiB);
+  EXPECT_EQ(with.memory.prefixes, 40_GiB);
   EXPECT_LE(with.memory.total(), c.question.capacity);
   EXPECT_LT(with.memory.max_batch, without.memory.max_batch);
   EXPECT_LT(with.batch, without.batch);
