@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "assay/base/larger_unit.h"
+
 namespace assay {
 namespace {
 
@@ -279,6 +281,16 @@ std::string human_count(std::int64_t value) {
 
 std::string exact_number(double value) { return fmt::format("{}", value); }
 
+std::optional<UnitName> larger_unit(AnyQuantity quantity) {
+  const double size = std::abs(quantity.value);
+  std::string_view wanted;
+  if (quantity.dim == Dim{.sec = 1} && size >= (1_h).value()) wanted = size >= (2_day).value() ? "days" : "h";
+  if (quantity.dim == Dim{.joule = 1} && size >= simple_unit("kWh")->scale) wanted = "Wh";
+  const auto* found = std::find_if(std::begin(unit_names), std::end(unit_names),
+                                   [&](const UnitName& unit) { return unit.name == wanted; });
+  return found == std::end(unit_names) ? std::nullopt : std::optional(*found);
+}
+
 std::string human(AnyQuantity quantity, BytePrefix bytes) {
   const double value = quantity.value;
   const std::string unit = base_unit(quantity.dim);
@@ -286,10 +298,9 @@ std::string human(AnyQuantity quantity, BytePrefix bytes) {
   if (value == 0.0 || !std::isfinite(value)) return fmt::format("{} {}", human_number(value), unit);
   if (quantity.dim == Dim{.usd = 1}) return fmt::format("{} {}", money(value), unit);
   if (quantity.dim == Dim{.sec = -1, .usd = 1}) return fmt::format("{} USD/h", money(value * (1_h).value()));
-  if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (2_day).value())
-    return fmt::format("{} days", human_number(value / (1_day).value()));
-  if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (1_h).value())
-    return fmt::format("{} h", human_number(value / (1_h).value()));
+  if (const auto larger = larger_unit(quantity))
+    return larger->decimal ? with_prefix(value / larger->scale, larger->name, decimal_prefixes)
+                           : fmt::format("{} {}", human_number(value / larger->scale), larger->name);
   if (quantity.dim == Dim{.flop = 1, .byte = -1}) return fmt::format("{} {}", human_number(value), unit);
   if (quantity.dim == Dim{.byte = 1} && bytes == BytePrefix::binary_if_exact) {
     for (const Prefix& p : binary_prefixes) {

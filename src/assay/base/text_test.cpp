@@ -176,6 +176,12 @@ TEST(Human, FourDigitsAndAPrefixThatFits) {
   EXPECT_EQ(human(AnyQuantity(0.5, Dim{})), "0.5");
 }
 
+TEST(Human, EnergyIsInWattHoursFromAThousandOn) {
+  EXPECT_EQ(human(Joules(1.7e13)), "4.722 GWh");
+  EXPECT_EQ(human(Joules(3.6e6)), "1 kWh");
+  EXPECT_EQ(human(Joules(2e6)), "2 MJ");
+}
+
 TEST(Human, MoneyIsInCentsAboveTenOfThem) {
   EXPECT_EQ(human(2.5_USD_per_h), "2.50 USD/h");
   EXPECT_EQ(human(1234567.8_USD), "1,234,568 USD");

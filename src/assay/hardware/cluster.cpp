@@ -292,6 +292,9 @@ Result<Understood> understand(Written& written, std::string_view text, const Clu
                   fmt::format("write {}:{}", found->chip, *written.size), Error::Kind::usage);
     if (found && found->chips == 0) written.size = std::to_string(copies);
   }
+  // "GB200 NVL72" is the rack; with a size, chips are counted, as with the id gb200-nvl72.
+  if (found && written.size && plain_name(found->chip) == plain_name(written.name))
+    found = ClusterName{.chip = found->chip};
   if (!found) {
     const auto ids = catalogue.chip_ids();
     const auto near_ids = nearest(written.name, ids);

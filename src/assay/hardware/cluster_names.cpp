@@ -81,7 +81,7 @@ Result<ClusterNames> ClusterNames::read(const Catalogue& catalogue) {
           names.spelled_.push_back(alias.text);
         }
     }
-    names.names_.insert_or_assign(plain_name(id), ClusterName{.chip = id});
+    names.names_.emplace(plain_name(id), ClusterName{.chip = id});
     names.spelled_.push_back(id);
   }
   return names;

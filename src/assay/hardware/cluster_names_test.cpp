@@ -46,6 +46,13 @@ TEST(ClusterNames, MachinesHaveTheirChipsAndTheirNetwork) {
   EXPECT_TRUE(mega.chip.network.scale_out->bandwidth.source.starts_with("instances/google.toml:"));
 }
 
+TEST(ClusterNames, ARackIsMoreThanTheChipOfItsName) {
+  EXPECT_EQ(understood("GB200 NVL72").chips(), 72);
+  EXPECT_EQ(understood("2x GB300 NVL72").chips(), 144);
+  EXPECT_EQ(understood("GB200 NVL72:8").chips(), 8);
+  EXPECT_EQ(understood("gb200-nvl72").chips(), 1);
+}
+
 TEST(ClusterNames, ASizeIsStatedOnce) {
   for (const char* text : {"8xH100:4", "v5p-128:4x4x4"}) {
     const auto cluster = parse_cluster(text, catalogue(), "--on");

@@ -292,9 +292,12 @@ Result<void> name_unused(const Target& target, std::span<const Given> given, con
       continue;
     }
     const std::vector<std::string> near = nearest(one.name, target.known), used = used_names(target);
-    // A slip of the pen, not a longer name of something else.
-    const bool slip = !near.empty() && std::max(near.front().size(), one.name.size()) <=
-                                           std::min(near.front().size(), one.name.size()) + 2;
+    // A slip of the pen, not a longer name of something else, nor another key of the same table.
+    const auto last = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
+    const bool slip =
+        !near.empty() &&
+        std::max(near.front().size(), one.name.size()) <= std::min(near.front().size(), one.name.size()) + 2 &&
+        !nearest(last(one.name), std::vector{last(near.front())}).empty();
     if (!one.launcher && slip && std::find(used.begin(), used.end(), near.front()) != used.end())
       return fail("--from", fmt::format("{} has no option {}", target.name, one.name),
                   fmt::format("did you mean {}?", near.front()));
@@ -364,6 +367,15 @@ std::optional<Refusal> refusal_of(const Target& target, const Settings& plan) {
         fmt::format("{} {} cannot run this plan", target.name, target.version), filled(demand.text, plan), {}};
   }
   return std::nullopt;
+}
+
+bool runs_model(const Target& target, const Settings& plan) {
+  return !refusal_of_model(target, plan) &&
+         std::all_of(target.choices.begin(), target.choices.end(), [&](const Choice& choice) {
+           return (choice.about != "model" && choice.about != "network") ||
+                  std::any_of(choice.cases.begin(), choice.cases.end(),
+                              [&](const Case& one) { return hold(one.when, plan); });
+         });
 }
 
 Result<std::vector<Line>> lines_of(const Target& target, const Settings& plan) {

@@ -18,6 +18,8 @@ struct Refusal {
   std::string about = {};      ///< the field that the program has no such choice of
 };
 std::optional<Refusal> refusal_of(const Target& target, const Settings& plan);
+/// Whether the program has the model of a plan and runs on its kind of chips, whatever it can do of the rest.
+bool runs_model(const Target& target, const Settings& plan);
 
 /// The options of a target that run a plan. What it has no way to say is an error that names the part and what it can
 /// say. Options whose value is the program's own default are left out.

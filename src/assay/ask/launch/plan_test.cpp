@@ -174,8 +174,11 @@ TEST(LaunchPlan, ModelsThatAProgramCannotRunAreRefusedByWhatTheyHave) {
   EXPECT_EQ(refused->hint,
             "beyond plain layers it can run windows, squared relu; leave --emit out for the prediction alone");
   EXPECT_FALSE(refusal_of(small(), plan));
+  EXPECT_FALSE(runs_model(demanding(), plan));
+  EXPECT_TRUE(runs_model(small(), plan));
   plan["traits"] = "windows";
   EXPECT_FALSE(refusal_of(demanding(), plan));
+  EXPECT_TRUE(runs_model(demanding(), plan));
 }
 
 TEST(LaunchPlan, WhatAProgramNeedsToStartIsWritten) {

@@ -361,8 +361,11 @@ class ShellRun {
     const bool whole = std::find(rest.begin(), rest.end(), "-a") != rest.end() ||
                        std::find(rest.begin(), rest.end(), "-ra") != rest.end();
     Words fields = fields_of(trim(input), separators), names;
-    for (const std::string& word : rest)
-      if (!word.starts_with('-')) names.push_back(word);
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      if (!rest[i].starts_with('-'))
+        names.push_back(rest[i]);
+      else if (std::string_view("dinNptu").find(rest[i].back()) != std::string_view::npos)
+        ++i;  // an option with a value, e.g. -d ''
     if (whole && !names.empty()) return assign(names.front(), {fields, true}, false), true;
     for (std::size_t i = 0; i < names.size(); ++i) {
       std::string value = i < fields.size() ? fields[i] : "";

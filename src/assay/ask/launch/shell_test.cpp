@@ -57,6 +57,7 @@ TEST(Shell, ValuesAreWhatAShellMakesOfThem) {
       {"A=('a b' c); A+=(d); run \"${A[@]}\" ${#A[@]} ${A[1]}", {"run", "a b", "c", "d", "3", "c"}},
       {"A=('--x 1' \"--y 2\"); run ${A[@]}", {"run", "--x", "1", "--y", "2"}},
       {"IFS=',' read -r A B <<< 1,2; run $A $B", {"run", "1", "2"}},
+      {"read -r -d '' A <<END\n --x 1\n --y 2\nEND\nrun $A", {"run", "--x", "1", "--y", "2"}},
       {"C=\"run $(echo \"a  b\" | tr 'a' 'c')\"; eval \"$C\"", {"run", "c", "b"}},
       {"f() { run $2 $1; }; f a b", {"run", "b", "a"}},
       {"for i in 1 2; do A+=\" $i\"; done; run $A", {"run", "1", "2"}},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/larger_unit.h"
 #include "assay/base/text.h"
 
 namespace assay::report {
@@ -73,8 +74,12 @@ ScaledUnit scaled_unit(AnyQuantity quantity) {
   const double size = std::isfinite(quantity.value) ? std::abs(quantity.value) : 0.0;
   const std::string unit = base_unit(quantity.dim);
   if (unit.empty()) return scaled_count(size);
-  if (quantity.dim == Dim{.sec = 1} && size >= (2_day).value()) return {"days", (1_day).value()};
-  if (quantity.dim == Dim{.sec = 1} && size >= (1_h).value()) return {"h", (1_h).value()};
+  if (const auto larger = larger_unit({size, quantity.dim})) {
+    const std::string name(larger->name);
+    if (!larger->decimal) return {name, larger->scale};
+    const ScaledUnit prefix = prefixed(size / larger->scale, decimal_prefixes, "", name);
+    return {prefix.unit, prefix.scale * larger->scale};
+  }
   if (quantity.dim == Dim{.sec = 1}) return prefixed(std::min(size, 1.0), decimal_prefixes, "", unit);
   if (quantity.dim == Dim{.byte = 1}) return prefixed(size, is_round_in_decimal(size) ? decimal : binary, "", unit);
   if (quantity.dim == Dim{.flop = 1, .byte = -1}) return {unit, 1.0};

@@ -66,6 +66,21 @@ Result<void> check_script(const launch::Target& target, const std::string& scrip
   return {};
 }
 
+/// The options that run the plan; where the program does not have the model, the error names those that do.
+Result<std::vector<launch::Line>> lines_or_others(const launch::Target& target, const Emission& emission,
+                                                  const std::string& verb, const Context& context) {
+  auto lines = launch::lines_of(target, emission.plan);
+  if (lines || launch::runs_model(target, emission.plan)) return lines;
+  ASSAY_TRY(targets, launch::targets_of(context.catalogue, verb));
+  std::vector<std::string> others;
+  for (const launch::Target& other : *targets)
+    if (!other.reads_only && launch::runs_model(other, emission.plan))
+      others.push_back(fmt::format("{} (--emit {})", other.name, other.id));
+  Error error = lines.error();
+  if (!others.empty()) error.hint = join(others, " or ") + " can run this model; or leave --emit out";
+  return tl::unexpected<Error>(std::move(error));
+}
+
 }  // namespace
 
 launch::Settings cluster_fields(const hardware::Cluster& cluster) {
@@ -79,7 +94,7 @@ Result<void> add_script(const Request& request, const Context& context, const Em
                         report::Response& response) {
   const std::string verb(request.verb().name);
   ASSAY_TRY(target, launch::find_target(context.catalogue, verb, *request.value("emit"), "--emit"));
-  ASSAY_TRY(lines, launch::lines_of(target, emission.plan));
+  ASSAY_TRY(lines, lines_or_others(target, emission, verb, context));
   ASSAY_CHECK(launch::check_accepted(target, emission.plan, lines));
   launch::ScriptParts parts;
   parts.name = job_name(emission.plan.at("model"));

@@ -43,6 +43,16 @@ Result<void> read_share(const Request& request, std::string_view option, double&
   return {};
 }
 
+Result<std::optional<double>> read_mfu(const Request& request) {
+  const auto text = request.value("mfu");
+  if (!text) return std::nullopt;
+  constexpr double least = 1e-6;  // times stay finite
+  const auto share = parse_number(*text);
+  if (!share || !(*share >= least) || *share > 1.0)
+    return fail("--mfu", fmt::format("{} is not a share of the peak", in_quotes(*text)), "from a millionth to 1: 0.4");
+  return *share;
+}
+
 namespace {
 
 /// Of the whole numbers within 1 % of `about` the one that halves most often, the nearest of several; else the nearest.

@@ -21,6 +21,8 @@ Result<std::int64_t> count_or(const Request& request, std::string_view option, s
 Result<void> read_time(const Request& request, std::string_view option, std::optional<Seconds>& out);
 /// A number from 0 to 1; 1 itself only where `one_allowed`.
 Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed);
+/// The share of the peak that --mfu states; nothing where it is not given.
+Result<std::optional<double>> read_mfu(const Request& request);
 /// The sequences of a --batch, which is a number of them ("1024seq") or of tokens ("4Mi"). Tokens that are not a whole
 /// number of sequences mean about as many: within 1 % the number of sequences that halves most often, else the nearest;
 /// a note says what is used.

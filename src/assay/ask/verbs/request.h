@@ -50,6 +50,12 @@ struct InputKind {
   std::string word, name, example;  ///< "train", "a training run", "assay run train llama-3-8b --layers 2"
 };
 
+/// Options that belong together, by their names, under a heading of help.
+struct OptionNames {
+  std::string heading;
+  std::vector<std::string> options;
+};
+
 struct VerbExample {
   std::string command, shows;
 };
@@ -86,6 +92,7 @@ struct VerbSpec {
   bool on_this_machine = false;  ///< it runs programs and writes files
   std::vector<Exclusive> exclusive;
   std::vector<InputKind> inputs;
+  std::vector<OptionNames> groups;  ///< of options in help; the others come last
   Result<report::Response> (*answer)(const Request&, const Context&) = nullptr;
   /// Its answer as one screen, where neither the answer nor catalogue/screens/ has one: nothing shows all results.
   std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;

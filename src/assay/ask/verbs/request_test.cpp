@@ -4,8 +4,11 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
+
+#include "assay/ask/verbs/table/pages.h"
 
 namespace assay::verbs {
 namespace {
@@ -269,6 +272,21 @@ TEST(Request, AnOptionOfAnotherInputIsRefusedButForThoseOfAllCommands) {
   EXPECT_TRUE(check_inputs(general, "program"));
   ASSERT_TRUE(apply_config(own, "[run]\ntp = 2\n", "assay.toml"));
   EXPECT_FALSE(check_inputs(own, "program"));
+}
+
+TEST(Help, GroupsHoldEveryOptionOnceAndBeginWithTenCommonOnes) {
+  for (const char* name : {"train", "serve", "scaling"}) {
+    SCOPED_TRACE(name);
+    const VerbSpec& verb = declared(name);
+    std::multiset<std::string> in_groups, all;
+    for (const OptionSpec& option : verb.options) all.insert(option.name);
+    const std::vector<OptionGroup> groups = option_groups(verb);
+    for (const OptionGroup& group : groups)
+      for (const OptionSpec& option : group.options) in_groups.insert(option.name);
+    EXPECT_EQ(in_groups, all);
+    EXPECT_EQ(groups.front().options.size(), 10u);
+    EXPECT_EQ(groups.size(), verb.groups.size()) << "an option is in no group";
+  }
 }
 
 TEST(Request, EveryOptionIsForInputsOfItsVerb) {

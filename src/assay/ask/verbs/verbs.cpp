@@ -114,6 +114,13 @@ void read_verb(VerbSpec& verb, RecordReader& in) {
   in.items("inputs", verb.inputs, [](InputKind& kind, RecordReader& one) {
     read_members(one, kind, {{"word", &InputKind::word}, {"name", &InputKind::name}, {"example", &InputKind::example}});
   });
+  in.items("groups", verb.groups, [&](OptionNames& group, RecordReader& one) {
+    one.text("heading", group.heading);
+    one.texts("options", group.options);
+    for (const std::string& name : group.options)
+      if (std::none_of(verb.options.begin(), verb.options.end(), [&](const OptionSpec& o) { return o.name == name; }))
+        one.fault("options", fmt::format("there is no option {}", name));
+  });
   in.items("examples", verb.examples, [](VerbExample& example, RecordReader& one) {
     read_members(one, example, {{"command", &VerbExample::command}, {"shows", &VerbExample::shows}});
   });

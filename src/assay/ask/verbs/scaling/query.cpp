@@ -50,12 +50,10 @@ Result<void> read_chip_hours(const std::string& text, ScalingQuery& query) {
 /// The share of the peak that training reaches, given as such, as a rate, or by what a run took.
 Result<void> read_mfu(const Request& request, ScalingQuery& query) {
   if (const auto hours = request.value("chip-hours")) return read_chip_hours(*hours, query);
-  const auto share = request.value("mfu"), rate = request.value("rate");
+  ASSAY_TRY(share, verbs::read_mfu(request));
+  const auto rate = request.value("rate");
   if (share) {
-    const auto mfu = parse_number(*share);
-    if (!mfu || !(*mfu > 0.0) || *mfu > 1.0)
-      return fail("--mfu", fmt::format("{} is not a share of the peak", in_quotes(*share)), "above 0, at most 1: 0.4");
-    query.mfu = *mfu;
+    query.mfu = *share;
   } else if (rate) {
     ASSAY_TRY(reached, parse_as<FlopsPerSecond>(*rate, "--rate"));
     query.mfu = reached / query.peak.value;

@@ -199,11 +199,7 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
 Result<void> read_measured(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_time(request, "prefill-time", query.prefill_time));
   ASSAY_CHECK(read_time(request, "step-time", query.step_time));
-  if (!request.has("mfu")) return {};
-  double mfu = 1.0;
-  ASSAY_CHECK(read_share(request, "mfu", mfu, true));
-  if (mfu == 0.0) return fail("--mfu", "it must be above 0", "e.g. 0.4");
-  query.mfu = mfu;
+  ASSAY_SET(query.mfu, read_mfu(request));
   return {};
 }
 

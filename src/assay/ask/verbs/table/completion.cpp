@@ -79,6 +79,10 @@ class Offers {
 
 std::vector<OptionSpec> all_options(const VerbSpec& verb) {
   std::vector<OptionSpec> all(verb.options);
+  for (OptionSpec& option : all)
+    if (option.name == "emit")
+      for (const launch::Target& program : programs_of(verb))
+        option.offers += (option.offers.empty() ? "" : "|") + program.id;
   if (&verb == &ui_command()) return all;
   for (const OptionSpec& option : common_options()) {
     const bool own =
@@ -177,6 +181,15 @@ Result<std::string> completion_script(std::string_view shell) {
   if (shell == "fish") return std::string(fish_script);
   return fail("completion", shell.empty() ? "the shell is missing" : fmt::format("unknown shell {}", in_quotes(shell)),
               "one of bash, zsh, fish", Error::Kind::usage);
+}
+
+std::vector<launch::Target> programs_of(const VerbSpec& verb) {
+  std::vector<launch::Target> out;
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  if (const auto targets = launch::targets_of(catalogue, verb.name))
+    for (const launch::Target& target : **targets)
+      if (!target.reads_only) out.push_back(target);
+  return out;
 }
 
 }  // namespace assay::verbs

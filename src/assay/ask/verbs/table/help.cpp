@@ -87,10 +87,9 @@ std::string verb_help(const VerbSpec& verb) {
     out += "\narguments:\n";
     for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
   }
-  const std::string common = &verb != &ui_command() ? option_list(common_options()) : "";
   for (const OptionGroup& group : option_groups(verb))
-    out += group.inputs.empty() ? "\noptions:\n" + option_list(group.options) + common
-                                : fmt::format("\noptions for {}:\n{}", group.inputs, option_list(group.options));
+    out += fmt::format("\n{}:\n{}", group.heading, option_list(group.options));
+  if (&verb != &ui_command()) out += "\noptions of every command:\n" + option_list(common_options());
   if (!verb.examples.empty()) out += "\nexamples:\n";
   for (const auto& [command, shows] : verb.examples) out += fmt::format("  # {}\n  {}\n", shows, command);
   return out;
@@ -157,7 +156,7 @@ std::string page_of(const VerbSpec& verb) {
   for (const ArgumentSpec& argument : verb.arguments) out += entry(argument.name, argument.help);
   out += ".SH OPTIONS\n";
   for (const OptionGroup& group : option_groups(verb))
-    out += (group.inputs.empty() ? "" : fmt::format(".SS For {}\n", group.inputs)) + option_entries(group.options);
+    out += (group.heading == "options" ? "" : fmt::format(".SS {}\n", group.heading)) + option_entries(group.options);
   out += ".SH OPTIONS OF EVERY COMMAND\n" + option_entries(common_options());
   if (!verb.examples.empty()) out += ".SH EXAMPLES\n";
   for (const auto& [command, shows] : verb.examples) out += example(command, shows);

@@ -32,13 +32,25 @@ std::string inputs_text(const VerbSpec& verb, const OptionSpec& option) {
 }
 
 std::vector<OptionGroup> option_groups(const VerbSpec& verb) {
-  std::vector<OptionGroup> out{{}};
+  std::vector<OptionGroup> out;
+  for (const OptionNames& names : verb.groups) {
+    OptionGroup& group = out.emplace_back(OptionGroup{names.heading, {}});
+    for (const std::string& name : names.options) group.options.push_back(*find_option(verb, name));
+  }
+  const std::string all = out.empty() ? "options" : "other options";
+  out.push_back({all, {}});
   for (const OptionSpec& option : verb.options) {
+    const bool is_named = std::any_of(verb.groups.begin(), verb.groups.end(), [&](const OptionNames& names) {
+      return std::find(names.options.begin(), names.options.end(), option.name) != names.options.end();
+    });
+    if (is_named) continue;
     const std::string inputs = inputs_text(verb, option);
-    auto group = std::find_if(out.begin(), out.end(), [&](const OptionGroup& one) { return one.inputs == inputs; });
-    if (group == out.end()) group = out.insert(out.end(), {inputs, {}});
+    const std::string heading = inputs.empty() ? all : fmt::format("options for {}", inputs);
+    auto group = std::find_if(out.begin(), out.end(), [&](const OptionGroup& one) { return one.heading == heading; });
+    if (group == out.end()) group = out.insert(out.end(), {heading, {}});
     group->options.push_back(option);
   }
+  std::erase_if(out, [](const OptionGroup& group) { return group.options.empty(); });
   return out;
 }
 

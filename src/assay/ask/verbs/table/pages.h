@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "assay/ask/launch/target.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/base/result.h"
 
@@ -21,12 +22,16 @@ const VerbSpec& ui_command();
 /// What follows the name of a verb: MODEL [OP...].
 std::string arguments_text(const VerbSpec& verb);
 
-/// A verb's options by what they are for, as headings: first those for all of its inputs.
+/// A verb's options by what they are for: the groups that its declaration names, then those for all of its inputs, then
+/// those for some.
 struct OptionGroup {
-  std::string inputs;  ///< "a training run or a serving run"; empty: all
+  std::string heading;  ///< "parallelism", "options for a training run or a serving run"
   std::vector<OptionSpec> options;
 };
 std::vector<OptionGroup> option_groups(const VerbSpec& verb);
+
+/// The programs that --emit of a verb writes for.
+std::vector<launch::Target> programs_of(const VerbSpec& verb);
 
 /// The man page of a verb, or of the program, in the language of man(7). Of an unknown verb: an error.
 Result<std::string> man_page(std::string_view verb);

@@ -6,6 +6,7 @@
 
 #include "assay/ask/launch/target.h"
 #include "assay/ask/verbs/table/grammar.h"
+#include "assay/ask/verbs/table/pages.h"
 #include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
@@ -82,17 +83,15 @@ Items names_of(const VerbSpec& verb, const OptionSpec& option) {
   Items out;
   const bool is_program = option.name == "emit", is_launcher = option.name == "launcher";
   if (!is_program && !is_launcher) return out;
-  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   if (is_launcher) {
+    const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
     for (const std::string& id : split(option.choices, '|'))
       if (const auto launcher = launch::find_launcher(catalogue, id, "schema"))
         out.emplace_back(Members{{"id", id}, {"name", launcher->name}});
     return out;
   }
-  if (const auto targets = launch::targets_of(catalogue, verb.name))
-    for (const launch::Target& target : **targets)
-      if (!target.reads_only)
-        out.emplace_back(Members{{"id", target.id}, {"name", target.name}, {"software", target.software}});
+  for (const launch::Target& target : programs_of(verb))
+    out.emplace_back(Members{{"id", target.id}, {"name", target.name}, {"software", target.software}});
   return out;
 }
 
