@@ -256,6 +256,7 @@ export interface TrainResults {
     elasticity: number;
     lower_elasticity: number;
     step_time_if_doubled: Quantity;
+    step_time_if_halved?: Quantity;
     best_if_doubled?: Quantity;
     break_even?: Quantity;
     break_even_factor?: number;
@@ -2985,7 +2986,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "plain-attention": {"help":"attention with score matrices in memory, not flash attention","kind":"flag"},
     "no-overlap": {"help":"no overlap of communication with compute","kind":"flag"},
     "compute": {"help":"of matrix products in layers (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
-    "params": {"help":"of weights (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "params": {"help":"of weights; with --lora also nf4 (QLoRA) and other formats below 8 bits, which linear layers are converted from in every pass (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
     "grads": {"help":"of gradients (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
     "moments": {"help":"of Adam's moments (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
     "optimizer": {"help":"of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)","kind":"text","placeholder":"FORMAT"},
@@ -3093,7 +3094,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "prefill-time": {"help":"measured prefill time, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "step-time": {"help":"measured time of a decode step, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "mfu": {"help":"MFU of prefill, instead of the estimate","kind":"share","placeholder":"SHARE"},
-    "picture": {"help":"front (default), step (its parts against the batch), cost, cache (of a sequence against its length), prefixes (with --requests), or drafts (lengths of drafts; with --draft)","kind":"choice","choices":["front","step","cost","cache","prefixes","drafts"],"standard":"front","placeholder":"WHAT"},
+    "picture": {"help":"front (default), load (latencies against the rate; default with --rate), step (its parts against the batch), cost, cache (of a sequence against its length), prefixes (with --requests), or drafts (lengths of drafts; with --draft)","kind":"choice","choices":["front","load","step","cost","cache","prefixes","drafts"],"placeholder":"WHAT"},
     "var": {"help":"with --from: a variable of the environment that the script is run in, or an argument of it by its number (1=...); nothing in the script changes it","kind":"text","placeholder":"KEY=VALUE"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},

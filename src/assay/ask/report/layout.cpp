@@ -50,11 +50,13 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 }
 
 std::string in_ascii(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> known{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known{
       {{"\u00b5", "u"},
        {"\u00b7", "*"},
        {"\u2026", "..."},
        {"\u00d7", "x"},
+       {"\u2588", "#"},
+       {"\u2502", "|"},
        {"\u00a0", "\u00a0"}}};  // this holds words together
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

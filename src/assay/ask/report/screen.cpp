@@ -320,7 +320,19 @@ std::vector<BarPart> largest_parts(std::vector<BarPart> parts, std::size_t most)
   return parts;
 }
 
-std::string render(const Screen& screen, const ScreenStyle& style) {
+namespace {
+
+/// Leaves out a row from the middle of the last table that can do without; nothing where none can.
+bool leave_out_a_row(Screen& screen) {
+  for (std::size_t i = screen.blocks.size(); i-- > 0;)
+    if (auto* table = std::get_if<ScreenTable>(&screen.blocks[i]); table && table->rows.size() > table->least_rows) {
+      table->rows.erase(table->rows.begin() + static_cast<std::ptrdiff_t>(table->rows.size() / 2));
+      return true;
+    }
+  return false;
+}
+
+std::string rendered(const Screen& screen, const ScreenStyle& style) {
   Painter painter{style};
   const std::size_t whole = style.width - std::min(style.width, margin);
   if (!style.quiet) {
@@ -347,6 +359,17 @@ std::string render(const Screen& screen, const ScreenStyle& style) {
     painter.draw(*screen.list);
   }
   return painter.out;
+}
+
+}  // namespace
+
+std::string render(const Screen& screen, const ScreenStyle& style) {
+  std::string text = rendered(screen, style);
+  const auto is_long = [&] {
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) > style.height;
+  };
+  for (Screen shorter = screen; !screen.list && is_long() && leave_out_a_row(shorter);) text = rendered(shorter, style);
+  return text;
 }
 
 }  // namespace assay::report

@@ -54,6 +54,9 @@ struct ScreenTable {
   std::vector<std::vector<std::string>> rows;
   std::string more{};         ///< what is left out, below the rows
   std::size_t most_lines{2};  ///< of a cell; dots say that something is missing
+  std::size_t least_rows{all_rows};  ///< others in the middle are left out where a screen would be too long
+
+  static constexpr std::size_t all_rows = static_cast<std::size_t>(-1);
 };
 
 /// A blank line.
@@ -70,6 +73,7 @@ struct Screen {
 struct ScreenStyle {
   std::size_t width = 100;
   bool colour = false, utf8 = true, quiet = false;
+  std::size_t height = 25;
 };
 
 std::string render(const Screen& screen, const ScreenStyle& style);

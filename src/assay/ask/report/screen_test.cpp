@@ -1,5 +1,6 @@
 #include "assay/ask/report/screen.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "assay/ask/report/layout.h"
@@ -97,6 +98,19 @@ TEST(Screen, FitsIntoEveryWidth) {
   for (std::size_t width = 40; width <= 100; ++width)
     for (const std::string& line : split(render(example(), {width, false, true, false}), '\n'))
       EXPECT_LE(columns(line), width) << line;
+}
+
+TEST(Screen, ATableThatMayGivesUpRowsInItsMiddle) {
+  Screen screen = example();
+  auto& table = std::get<ScreenTable>(screen.blocks.back());
+  table.rows.clear();
+  for (int i = 0; i < 20; ++i) table.rows.push_back({fmt::format("row {}", i), "1 s", "2 s"});
+  const auto lines = [&] { return split(render(screen, {}), '\n').size() - 1; };
+  EXPECT_GT(lines(), 25u);
+  table.least_rows = 2;
+  EXPECT_EQ(lines(), 25u);
+  EXPECT_NE(render(screen, {}).find("row 0 "), std::string::npos);
+  EXPECT_NE(render(screen, {}).find("row 19"), std::string::npos);
 }
 
 TEST(Screen, ColourAddsNothingButColour) {

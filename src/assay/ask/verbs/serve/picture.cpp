@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/ask/draw/stacked.h"
 #include "assay/base/text.h"
+#include "assay/predict/serving/load/loaded_server.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -154,13 +156,46 @@ draw::Chart draft_chart(const ServeQuery& query, const serving::ServingPoint& po
   return chart;
 }
 
+Result<draw::Scene> load_picture(const ServeQuery& query, const serving::ServingPoint& point) {
+  ASSAY_TRY(server, server_under_load(query, point));
+  const Hertz saturation = server.replicas * serving::loaded_times(server, *query.rate / server.replicas).saturation;
+  const auto chart_of = [&](std::string_view what, serving::Spread serving::LoadedTimes::* spread,
+                            const std::optional<Seconds>& limit, std::string_view option) {
+    draw::Chart chart = titled(query, fmt::format("{} under load with {}", what, strategy_text(point.strategy)));
+    chart.x = {"requests per second", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};
+    chart.y = {std::string(what), "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+    for (const auto& [name, share] :
+         {std::pair{"median", &serving::Spread::p50}, std::pair{"90 %", &serving::Spread::p90},
+          std::pair{"99 %", &serving::Spread::p99}}) {
+      draw::ChartSeries series{name, {}, draw::SeriesStyle::line, 0};
+      constexpr int points = 48;
+      for (int i = 1; i < points; ++i) {
+        const Hertz rate = static_cast<double>(i) / points * saturation;
+        const serving::LoadedTimes times = serving::loaded_times(server, rate / server.replicas);
+        if (times.stable) series.points.push_back({rate.value(), (times.*spread.*share).value()});
+      }
+      chart.series.push_back(std::move(series));
+    }
+    chart.lines.push_back({draw::Orientation::vertical, query.rate->value(), "--rate"});
+    chart.lines.push_back({draw::Orientation::vertical, saturation.value(), "saturated"});
+    if (limit) chart.lines.push_back({draw::Orientation::horizontal, limit->value(), std::string(option)});
+    chart.height = 420.0;
+    return draw::draw(chart);
+  };
+  return draw::stacked(
+      chart_of("time to first token", &serving::LoadedTimes::first_token, query.choices.first_token, "--ttft"),
+      chart_of("time per token", &serving::LoadedTimes::per_token, query.choices.per_token, "--tpot"));
+}
+
 Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,
                                 const serving::ServingPoint& point, std::string_view what,
                                 const std::vector<Comparison::Front>& fronts) {
-  if (what == "step") return step_chart(query, point);
   if (what == "cache") return cache_chart(query);
-  if (what == "cost") return cost_chart(query, found, fronts);
-  return front_chart(query, found, fronts);
+  Result<draw::Chart> chart = what == "step"   ? step_chart(query, point)
+                              : what == "cost" ? cost_chart(query, found, fronts)
+                                               : Result<draw::Chart>(front_chart(query, found, fronts));
+  if (chart && !found.fits) chart->subtitle = "does not fit; " + chart->subtitle;
+  return chart;
 }
 
 }  // namespace assay::verbs::serve

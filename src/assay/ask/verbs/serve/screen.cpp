@@ -135,6 +135,7 @@ report::ScreenTable front(const Reader& results) {
                                         {"plan", "{strategy}"}},
                                        most_points);
   shorten_plans(table);
+  table.least_rows = 2;
   if (all.size() > count) table.more = fmt::format("{} points in all: --all", all.size());
   return table;
 }
@@ -152,6 +153,18 @@ report::ScreenTable compared(const Reader& results) {
     columns.insert(columns.end(), {{"per token", "{latency}"}, {"output", "{throughput}"}, {"per M tokens", "{cost}"}});
   columns.insert(columns.end(), {{"plan", "{strategy}"}, {"why", "{why}"}});
   return table_of(results, "comparison", "Compared", columns, most_compared);
+}
+
+/// The latencies that have limits, beside them.
+std::vector<Phrase> asked_limits(const Request& request, const Reader& results) {
+  const bool is_loaded = results.has("load.time_to_first_token.p99");
+  std::vector<Phrase> line;
+  for (const auto& [option, path, at_rate] :
+       {std::tuple{"ttft", "first_token.time", "load.time_to_first_token.p99"},
+        std::tuple{"tpot", "served.time_per_token", "load.time_per_token.p99"}})
+    if (const auto limit = request.value(option); limit && results.has(path))
+      line.push_back({fmt::format("--{} {}: {}", option, *limit, results.text(is_loaded ? at_rate : path))});
+  return line;
 }
 
 /// The list that a request asks for.
@@ -224,16 +237,17 @@ Load: {load.requests_per_second} requests/s | {load.utilisation%} busy |
   {load.time_per_token.p99} per token
 Simulated: {load.simulated.requests} requests | 99 % within {load.simulated.time_to_first_token.p99} to the first token |
   {load.simulated.time_per_token.p99} per token
-Draft: {speculation.tokens_per_second} | {speculation.time_per_token} per token | {speculation.speedup} times as fast)");
+Draft: {speculation.draft_length} drafted | {speculation.tokens_per_second} | {speculation.time_per_token} per token | {speculation.speedup} times as fast)");
+  add_line(screen, "Asked", asked_limits(request, results));
   if (!results.has("comparison")) add_line(screen, "Helps", helps(results, request.has("batch")));
   if (results.has("comparison"))
     add_table(screen, compared(results));
   else if (!results.has("sweep"))
     add_table(screen, front(results));
   screen.list = asked_list(request, response.results);
+  screen.notes = notes_on_options(response);
   if (request.has("improve") && results.rows("changes").empty())
     screen.notes.emplace_back("--improve: no change of one choice produces more");
-  screen.notes = notes_on_options(response);
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back("More: --all, --explain, --compare CLUSTER, --rate R");
   return screen;

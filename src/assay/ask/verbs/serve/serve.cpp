@@ -265,14 +265,19 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
   std::vector<const hardware::Chip*> chips{&query.cluster.chip};
   for (const Comparison::Front& front : fronts) chips.push_back(&front.query.cluster.chip);
   add_prices(chips, "cost", response);
-  const std::string picture = request.value("picture").value_or("front");
+  const std::string picture = request.value("picture").value_or(query.rate && found.fits ? "load" : "front");
   if (query.prefixes) out.emplace_back("prefix_cache", prefix_section(query, point));
   if (picture == "prefixes" && !query.prefixes)
     return fail("--picture", "there are no requests whose prefixes could be drawn", "add --requests FILE",
                 Error::Kind::usage);
+  if (picture == "load" && !(query.rate && found.fits))
+    return fail("--picture", "there is no load to draw", "add --rate R", Error::Kind::usage);
   if (picture == "cache") out.emplace_back("cache_by_length", cache_rows(query));
   if (request.picture() && picture == "prefixes") {
     response.picture = prefix_picture(query);
+  } else if (request.picture() && picture == "load") {
+    ASSAY_TRY(scene, load_picture(query, point));
+    response.picture = std::move(scene);
   } else if (request.picture() && picture != "drafts") {
     ASSAY_TRY(chart, serve_chart(query, found, point, picture, fronts));
     response.picture = draw::draw(chart);
@@ -385,6 +390,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.outcome = report::Outcome::infeasible;
     response.headline = query.impossible;
     out.emplace_back("impossible", query.impossible);
+    response.screen = report::Screen{{{query.impossible, report::Tone::bad}}, {}, {}, {}};
     return response;
   }
   const search::ServingSearch& found = *search;

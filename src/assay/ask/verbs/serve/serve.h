@@ -319,10 +319,13 @@ Result<void> add_launch(const Request& request, const Context& context, const Se
                         const serving::ServingPoint& point, const std::optional<search::Speculation>& speculation,
                         report::Response& response);
 
-// Pictures of serving: the front, the parts of a step against the batch, cost against latency, lengths of drafts.
+// Pictures of serving: the front, the parts of a step against the batch, cost against latency, lengths of drafts, load.
 
 /// Time per token and of a loop against the number of drafted tokens.
 draw::Chart draft_chart(const ServeQuery& query, const serving::ServingPoint& point, const search::Speculation& found);
+
+/// Percentiles of both latencies against the rate of requests.
+Result<draw::Scene> load_picture(const ServeQuery& query, const serving::ServingPoint& point);
 
 /// `what` is front, step or cost. `fronts` has all compared clusters and formats; empty if none.
 Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,

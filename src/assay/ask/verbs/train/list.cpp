@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/ask/draw/timeline/timeline_scene.h"
 #include "assay/base/text.h"
@@ -108,13 +109,31 @@ void add_memory(const SimulatedStep& step, draw::Timeline& timeline) {
   timeline.counters.push_back(std::move(allocated));
 }
 
+/// "does not fit: 188.7 GB of 80 GiB; " above what needs more memory than there is.
+std::string lacks_memory_text(const TrainQuery& query, const search::Candidate& best) {
+  if (memory_verdict(query, best.cost) != MemoryVerdict::no) return "";
+  const Bytes total = best.cost.memory.total(), capacity = query.cluster.chip.hbm().capacity.value;
+  return total > capacity ? fmt::format("does not fit: {} of {}; ", human(total), human(capacity))
+                          : "does not fit into the memory of the host; ";
+}
+
+/// What of a step's time the drawn passes leave out, or what they have more because no step follows.
+std::string drawn_text(Seconds drawn, Seconds price) {
+  constexpr double visible = 1e-3;
+  if (std::abs(drawn / price - 1.0) < visible) return "";
+  return drawn < price ? fmt::format("; {} of it, fixed costs and waiting for the slowest chip, are not drawn",
+                                     human(Seconds(price - drawn)))
+                       : fmt::format("; drawn alone it takes {} more, which the next step overlaps",
+                                     human(Seconds(drawn - price)));
+}
+
 draw::Timeline pipeline_timeline(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step) {
   draw::Timeline timeline;
   timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
-  timeline.subtitle =
-      fmt::format("{}: a single step takes {} including drain; back-to-back steps take {} each, {:.1f} % of it bubble",
-                  clock::schedule_name(best.strategy.schedule), human(step.run.makespan), human(best.cost.estimate),
-                  100.0 * (best.cost.parts.bubble / best.cost.estimate));
+  timeline.subtitle = fmt::format("{}{}: {} per step, {:.1f} % of it bubble{}", lacks_memory_text(query, best),
+                                  clock::schedule_name(best.strategy.schedule), human(best.cost.estimate),
+                                  100.0 * (best.cost.parts.bubble / best.cost.estimate),
+                                  drawn_text(step.run.makespan, best.cost.estimate));
   add_stages(step, timeline);
   add_memory(step, timeline);
   return timeline;
@@ -136,7 +155,8 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   draw::Timeline timeline;
   timeline.title =
       fmt::format("{} on {}: two layers forward, one backward", query.imported.model.id, query.cluster.text);
-  timeline.subtitle = program::mesh_text(training::whole_mesh(best.strategy.parallelism, best.strategy.layout));
+  timeline.subtitle = lacks_memory_text(query, best) +
+                      program::mesh_text(training::whole_mesh(best.strategy.parallelism, best.strategy.layout));
   timeline.lanes.push_back({"chip"});
   for (program::AxisSet axes : schedule.lanes)
     timeline.lanes.push_back({fmt::format("net {}", program::axes_text(program.mesh, axes))});

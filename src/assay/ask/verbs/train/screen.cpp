@@ -119,6 +119,7 @@ std::vector<Phrase> helps(const Reader& results, const std::string& plan) {
 
 report::ScreenTable alternatives(const Reader& results, const std::string& plan) {
   report::ScreenTable table{"Others", {}, {}};
+  table.least_rows = 1;
   const report::SharedUnit unit = report::shared_unit(*results.quantity("step_time.estimate"));
   for (const report::Value& row : results.rows("alternatives")) {
     if (table.rows.size() == most_alternatives) break;
@@ -141,20 +142,42 @@ report::ScreenTable ways_out_table(const Reader& results) {
   return table;
 }
 
+/// How much longer and shorter steps become, as cells left and right of a line; none where only one is known.
+std::string tornado_cells(double longer, double shorter, double most) {
+  constexpr std::size_t half = 6;
+  if (!(most > 0.0)) return "";
+  const auto cells = [&](double change, bool filled) {
+    const auto full = static_cast<std::size_t>(std::lround(std::clamp(change / most, 0.0, 1.0) * half));
+    std::string out;
+    for (std::size_t i = 0; i < (filled ? full : half - full); ++i) out += filled ? "\u2588" : "\u00a0";
+    return out;
+  };
+  return cells(longer, false) + cells(longer, true) + "\u2502" + cells(shorter, true) + cells(shorter, false);
+}
+
 /// What each rate of the hardware is worth, and where another limit or another plan takes over.
 report::ScreenTable sensitivities(const Reader& results) {
-  report::ScreenTable table{"Rates", {"", "now", "elasticity", "if doubled", "other limit", "other plan"}, {}};
-  const report::SharedUnit unit = report::shared_unit(*results.quantity("step_time.estimate"));
+  report::ScreenTable table{"Rates", {"", "now", "halved", "", "doubled", "other limit", "other plan"}, {}};
+  const double now = results.number("step_time.estimate");
+  const auto change = [&](const Reader& rate, const char* key) {
+    return rate.has(key) ? rate.number(key) / now - 1.0 : 0.0;
+  };
+  double most = 0.0;
+  for (const report::Value& row : results.rows("sensitivity"))
+    most = std::max(most, std::abs(change(Reader(*row.members()), "step_time_if_halved")));
   for (const report::Value& row : results.rows("sensitivity")) {
     const Reader rate(*row.members());
-    const double elasticity = rate.number("elasticity");
-    table.rows.push_back({rate.text("rate"), report::short_quantity(*rate.quantity("value")),
-                          std::abs(elasticity) < 0.005 ? "0" : fmt::format("{:.2f}", elasticity),
-                          unit.text(rate.number("step_time_if_doubled")),
-                          rate.has("break_even") ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"),
-                                                               rate.number("break_even_factor"))
-                                                 : "",
-                          rate.has("takeover") ? fmt::format("at {:.2g}x", rate.number("takeover_factor")) : ""});
+    const double halved = change(rate, "step_time_if_halved"), doubled = change(rate, "step_time_if_doubled");
+    const bool is_rate = rate.has("step_time_if_halved");
+    table.rows.push_back(
+        {rate.text("rate"), report::short_quantity(*rate.quantity("value")),
+         is_rate ? report::signed_percent(halved) : "",
+         is_rate ? tornado_cells(std::max(halved, doubled), -std::min(halved, doubled), most) : "",
+         report::signed_percent(doubled),
+         rate.has("break_even")
+             ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"), rate.number("break_even_factor"))
+             : "",
+         rate.has("takeover") ? fmt::format("{:.2g}x", rate.number("takeover_factor")) : ""});
   }
   return table;
 }
@@ -189,6 +212,9 @@ Rate: {sequences} x {sequence_length} tokens per step | {tokens_per_second} |
   per chip {tokens_per_second_per_chip}, {flops_per_second_per_chip}
 Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goodput)");
   }
+  if (const auto deadline = request.value("deadline"); deadline && results.has("training_time"))
+    add_line(screen, "Asked",
+             {{fmt::format("--deadline {}: {}", *deadline, results.text("training_time.estimate"))}});
   if (several) {
     report::ScreenTable sizes = table_of(results, "sizes", "Sizes",
                                          {{"cluster", "{cluster}"},
@@ -217,6 +243,8 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
                                      {"cluster", "chips", "step_time", "training_time", "cost", "strategy"});
   else if (request.has("improve"))
     screen.list = report::whole_list(response.results, "changes", {"change", "step_time", "faster_by", "why"});
+  if (request.value("timeline") == "")
+    screen.notes.emplace_back("--timeline: it is in the answer as JSON; --timeline FILE.json writes a Chrome trace");
   if (request.has("improve") && results.rows("changes").empty())
     screen.notes.emplace_back("--improve: no change of one choice is faster");
   return screen;

@@ -1,5 +1,9 @@
 #include "assay/ask/verbs/train/train.h"
 
+#include <fmt/format.h>
+
+#include "assay/ask/draw/tornado.h"
+#include "assay/ask/report/figures.h"
 #include "assay/base/progress.h"
 #include "assay/predict/search/training/caches.h"
 #include "assay/predict/search/training/sensitivity.h"
@@ -26,6 +30,7 @@ report::Members sensitivity_members(const search::Sensitivity& one) {
                       {"elasticity", one.elasticity},
                       {"lower_elasticity", one.lower_elasticity},
                       {"step_time_if_doubled", one.if_doubled}};
+  if (one.if_halved) row.emplace_back("step_time_if_halved", *one.if_halved);
   if (one.best_if_doubled) row.emplace_back("best_if_doubled", *one.best_if_doubled);
   if (one.fits_if_doubled) row.emplace_back("fits_if_doubled", *one.fits_if_doubled);
   if (one.break_even) {
@@ -57,10 +62,29 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
   return out;
 }
 
+draw::Scene tornado_of(const TrainQuery& query, const search::Candidate& best,
+                       const std::vector<search::Sensitivity>& rates) {
+  const auto end = [](Seconds time) { return draw::TornadoEnd{time.value(), report::short_quantity(time)}; };
+  draw::Tornado tornado{
+      fmt::format("{} on {}: the step and the rates of the hardware", query.imported.model.id, query.cluster.text),
+      fmt::format("time of a step with {} if a rate is halved or doubled; marks: with the best plan where it is doubled",
+                  strategy_text(best.strategy)),
+      end(best.cost.estimate),
+      {}};
+  for (const search::Sensitivity& one : rates)
+    if (one.if_halved)
+      tornado.rows.push_back({one.rate, end(*one.if_halved), end(one.if_doubled),
+                              one.best_if_doubled && *one.best_if_doubled < one.if_doubled
+                                  ? std::optional(end(*one.best_if_doubled))
+                                  : std::nullopt});
+  return draw::draw_tornado(std::move(tornado));
+}
+
 }  // namespace
 
 Result<void> add_sensitivity(const Request& request, const Context& context, const SizedTraining& size,
-                             report::Members& out) {
+                             report::Response& response) {
+  report::Members& out = response.results;
   const TrainQuery& query = size.query;
   search::SensitivityQuestion question = question_of(request, context, query, *size.shown());
   std::optional<search::TrainingProfiles> own;
@@ -73,6 +97,7 @@ Result<void> add_sensitivity(const Request& request, const Context& context, con
   if (!memory) return tl::unexpected<Error>(memory.error());
   out.emplace_back("memory_sensitivity", memory_sensitivity_members(*memory));
   question.profiles->forget_recomputation();
+  if (request.picture()) response.picture = tornado_of(query, *size.shown(), rates);
   return {};
 }
 

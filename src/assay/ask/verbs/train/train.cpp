@@ -268,7 +268,7 @@ Result<void> add_requested(const Request& request, const Context& context, const
     response.table_key = "changes";
   }
   if (size.fits() && request.has("sensitivity")) {
-    ASSAY_CHECK(add_sensitivity(request, context, size, out));
+    ASSAY_CHECK(add_sensitivity(request, context, size, response));
     response.table_key = "sensitivity";
   }
   return {};
@@ -372,7 +372,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     add_prices(chips, "cost", response);
   }
   if (sizes.several) add_sizes(request, sizes, response);
-  if (request.picture())
+  if (request.picture() && !response.picture)
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(request, query, best, response));
   add_search_notes(request, query, best.strategy, response.notes);

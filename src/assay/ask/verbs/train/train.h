@@ -231,9 +231,9 @@ report::Members threshold_members(const TrainQuery& query, const search::Candida
 
 // Sensitivity of `assay train`, as its answer shows it.
 
-/// Adds how the step depends on each hardware rate, the batch, the sequence and chip memory.
+/// Adds how the step depends on each hardware rate, the batch, the sequence and chip memory, and its picture.
 Result<void> add_sensitivity(const Request& request, const Context& context, const SizedTraining& size,
-                             report::Members& out);
+                             report::Response& response);
 
 // The one screen that `assay train` answers with.
 

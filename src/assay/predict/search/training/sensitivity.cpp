@@ -209,6 +209,7 @@ Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const Hardwa
                                      TrainingProfiles& profiles, const Floors& floors) {
   ASSAY_TRY(below, cost_at(in, rate, std::exp(-small_step)));
   ASSAY_TRY(above, cost_at(in, rate, std::exp(small_step)));
+  ASSAY_TRY(halved, cost_at(in, rate, 0.5));
   ASSAY_TRY(doubled, cost_at(in, rate, 2.0));
   Rivals rivals(in, rate, profiles, floors);
   ASSAY_TRY(other, rivals.fastest_at(2.0));
@@ -217,6 +218,7 @@ Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const Hardwa
   out.value = rate.value;
   out.elasticity = elasticity(below.estimate, above.estimate, 2.0 * small_step);
   out.lower_elasticity = elasticity(below.lower, above.lower, 2.0 * small_step);
+  out.if_halved = halved.estimate;
   out.if_doubled = doubled.estimate;
   out.best_if_doubled = other ? other->cost.estimate : doubled.estimate;
   std::optional<Error> failed;

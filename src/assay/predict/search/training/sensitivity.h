@@ -41,6 +41,7 @@ struct Sensitivity {
   AnyQuantity value;
   double elasticity = 0, lower_elasticity = 0;  ///< d ln(time) / d ln(rate) of the estimate and of the lower bound
   Seconds if_doubled;
+  std::optional<Seconds> if_halved;        ///< hardware rates only
   std::optional<Seconds> best_if_doubled;  ///< time of the best strategy then; nothing where none fits
   std::optional<bool> fits_if_doubled;     ///< batch and sequence only
   std::optional<BreakEven> break_even;     ///< the nearest value with another limiter
