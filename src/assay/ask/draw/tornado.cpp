@@ -18,8 +18,8 @@ struct TornadoAxis {
   double at(double value) const { return left + (value - least) * scale; }
 };
 
-void add_tornado_bar(Scene& scene, const TornadoAxis& axis, double y, double now, const TornadoEnd& end, ColourRole colour,
-             const std::string& tooltip) {
+void add_tornado_bar(Scene& scene, const TornadoAxis& axis, double y, double now, const TornadoEnd& end,
+                     ColourRole colour, const std::string& tooltip) {
   const double from = axis.at(now), to = axis.at(end.value);
   Rectangle box{std::min(from, to), y, std::abs(to - from), tornado_bar, 0.0, {}};
   box.paint.fill = colour;
@@ -46,7 +46,8 @@ Scene draw_tornado(Tornado tornado) {
       least = std::min(least, value), most = std::max(most, value);
   }
   const double top = picture_margin + 84.0, bottom = top + tornado_row * static_cast<double>(tornado.rows.size());
-  const TornadoAxis axis{picture_margin + names + number_room, least, most > least ? tornado_width / (most - least) : 0.0};
+  const TornadoAxis axis{picture_margin + names + number_room, least,
+                         most > least ? tornado_width / (most - least) : 0.0};
   const double width = std::max(axis.left + tornado_width + number_room,
                                 picture_margin + text_width(tornado.subtitle, picture_subtitle_size));
   Scene scene = titled_scene(width + picture_margin, bottom + picture_margin, tornado.title, tornado.subtitle);
@@ -63,13 +64,15 @@ Scene draw_tornado(Tornado tornado) {
     const double y = top + tornado_row * static_cast<double>(i);
     std::string tooltip = row.name + ": " + row.halved.text + " if halved, " + row.doubled.text + " if doubled";
     if (row.best) tooltip += ", " + row.best->text + " with the best plan then";
-    scene.add(Label{{axis.left - number_room, y + tornado_bar - 6.0}, row.name, picture_text_size, Anchor::end}, tooltip);
+    scene.add(Label{{axis.left - number_room, y + tornado_bar - 6.0}, row.name, picture_text_size, Anchor::end},
+              tooltip);
     add_tornado_bar(scene, axis, y, tornado.now.value, row.halved, halved_colour, tooltip);
     add_tornado_bar(scene, axis, y, tornado.now.value, row.doubled, doubled_colour, tooltip);
     if (row.best)
-      scene.add(Marker{{axis.at(row.best->value), y + tornado_bar / 2.0}, MarkerShape::diamond, 4.0,
-                       {.fill = ColourRole::ink}},
-                tooltip);
+      scene.add(
+          Marker{
+              {axis.at(row.best->value), y + tornado_bar / 2.0}, MarkerShape::diamond, 4.0, {.fill = ColourRole::ink}},
+          tooltip);
   }
   const double now = axis.at(tornado.now.value);
   scene.add(Polyline{{{now, top - 8.0}, {now, bottom}}, {.stroke = ColourRole::ink}});

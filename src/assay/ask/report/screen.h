@@ -52,8 +52,8 @@ struct ScreenTable {
   std::string label;
   std::vector<std::string> head;  ///< may be empty
   std::vector<std::vector<std::string>> rows;
-  std::string more{};         ///< what is left out, below the rows
-  std::size_t most_lines{2};  ///< of a cell; dots say that something is missing
+  std::string more{};                ///< what is left out, below the rows
+  std::size_t most_lines{2};         ///< of a cell; dots say that something is missing
   std::size_t least_rows{all_rows};  ///< others in the middle are left out where a screen would be too long
 
   static constexpr std::size_t all_rows = static_cast<std::size_t>(-1);

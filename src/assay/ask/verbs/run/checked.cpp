@@ -83,8 +83,7 @@ Result<void> check_plan(const Request& request, const hlo::Module& source, const
   const hlo::PartitionedProgram& plan = program.plan;
   const auto given = request.value("inputs"), expects = request.value("expect");
   if (!request.has("check") && !given && !expects) return {};
-  ASSAY_CHECK(check_size(source,
-                         program.query.kernels.totals.matrix * static_cast<double>(plan.mesh.mesh.devices())));
+  ASSAY_CHECK(check_size(source, program.query.kernels.totals.matrix * static_cast<double>(plan.mesh.mesh.devices())));
   std::vector<hlo::Array> inputs = hlo::drawn_inputs(source, 1);
   if (given) {
     std::vector<hlo::Shape> shapes(inputs.size());

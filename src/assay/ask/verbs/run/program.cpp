@@ -67,8 +67,9 @@ Result<Query> read_query(const Request& request, const Context& context, languag
         std::tuple("inputs", "makes its numbers itself", "leave it out"),
         std::tuple("expect", "says what it expects", "expect NAME = ... behind it")})
     if (request.has(option))
-      return fail(fmt::format("--{}", option), fmt::format("this is for programs in StableHLO; a program of ours {}", instead),
-                  remedy, Error::Kind::usage);
+      return fail(fmt::format("--{}", option),
+                  fmt::format("this is for programs in StableHLO; a program of ours {}", instead), remedy,
+                  Error::Kind::usage);
   Query query;
   query.source = std::move(source);
   ASSAY_SET(query.syntax, language::parse(query.source));

@@ -159,7 +159,7 @@ draw::Chart draft_chart(const ServeQuery& query, const serving::ServingPoint& po
 Result<draw::Scene> load_picture(const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(server, server_under_load(query, point));
   const Hertz saturation = server.replicas * serving::loaded_times(server, *query.rate / server.replicas).saturation;
-  const auto chart_of = [&](std::string_view what, serving::Spread serving::LoadedTimes::* spread,
+  const auto chart_of = [&](std::string_view what, serving::Spread serving::LoadedTimes::*spread,
                             const std::optional<Seconds>& limit, std::string_view option) {
     draw::Chart chart = titled(query, fmt::format("{} under load with {}", what, strategy_text(point.strategy)));
     chart.x = {"requests per second", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};

@@ -159,9 +159,8 @@ report::ScreenTable compared(const Reader& results) {
 std::vector<Phrase> asked_limits(const Request& request, const Reader& results) {
   const bool is_loaded = results.has("load.time_to_first_token.p99");
   std::vector<Phrase> line;
-  for (const auto& [option, path, at_rate] :
-       {std::tuple{"ttft", "first_token.time", "load.time_to_first_token.p99"},
-        std::tuple{"tpot", "served.time_per_token", "load.time_per_token.p99"}})
+  for (const auto& [option, path, at_rate] : {std::tuple{"ttft", "first_token.time", "load.time_to_first_token.p99"},
+                                              std::tuple{"tpot", "served.time_per_token", "load.time_per_token.p99"}})
     if (const auto limit = request.value(option); limit && results.has(path))
       line.push_back({fmt::format("--{} {}: {}", option, *limit, results.text(is_loaded ? at_rate : path))});
   return line;

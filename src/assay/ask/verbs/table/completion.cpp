@@ -147,7 +147,7 @@ std::string completions(std::vector<std::string> words, const hardware::Catalogu
   if (!words.empty() && words.back() == "=") words.back().clear();
   std::erase(words, "=");
   const VerbSpec* verb = words.empty() ? nullptr : command_of(words.front());
-  if (verb && verb->passes_options && words.size() > 1) words.erase(words.begin());
+  if (verb && verb->passes_options && words.size() > 1 && !words[1].starts_with('-')) words.erase(words.begin());
   const std::string current = words.empty() ? "" : words.back();
   const std::size_t equals = current.starts_with("--") ? current.find('=') : std::string::npos;
   Offers offers(catalogue, equals == std::string::npos ? "" : current.substr(0, equals + 1));

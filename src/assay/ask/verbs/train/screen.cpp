@@ -169,15 +169,14 @@ report::ScreenTable sensitivities(const Reader& results) {
     const Reader rate(*row.members());
     const double halved = change(rate, "step_time_if_halved"), doubled = change(rate, "step_time_if_doubled");
     const bool is_rate = rate.has("step_time_if_halved");
-    table.rows.push_back(
-        {rate.text("rate"), report::short_quantity(*rate.quantity("value")),
-         is_rate ? report::signed_percent(halved) : "",
-         is_rate ? tornado_cells(std::max(halved, doubled), -std::min(halved, doubled), most) : "",
-         report::signed_percent(doubled),
-         rate.has("break_even")
-             ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"), rate.number("break_even_factor"))
-             : "",
-         rate.has("takeover") ? fmt::format("{:.2g}x", rate.number("takeover_factor")) : ""});
+    table.rows.push_back({rate.text("rate"), report::short_quantity(*rate.quantity("value")),
+                          is_rate ? report::signed_percent(halved) : "",
+                          is_rate ? tornado_cells(std::max(halved, doubled), -std::min(halved, doubled), most) : "",
+                          report::signed_percent(doubled),
+                          rate.has("break_even") ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"),
+                                                               rate.number("break_even_factor"))
+                                                 : "",
+                          rate.has("takeover") ? fmt::format("{:.2g}x", rate.number("takeover_factor")) : ""});
   }
   return table;
 }
@@ -213,8 +212,7 @@ Rate: {sequences} x {sequence_length} tokens per step | {tokens_per_second} |
 Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goodput)");
   }
   if (const auto deadline = request.value("deadline"); deadline && results.has("training_time"))
-    add_line(screen, "Asked",
-             {{fmt::format("--deadline {}: {}", *deadline, results.text("training_time.estimate"))}});
+    add_line(screen, "Asked", {{fmt::format("--deadline {}: {}", *deadline, results.text("training_time.estimate"))}});
   if (several) {
     report::ScreenTable sizes = table_of(results, "sizes", "Sizes",
                                          {{"cluster", "{cluster}"},

@@ -146,7 +146,7 @@ Result<ValidationResult> run_serving_load(const ValidationInput& input) {
     for (const auto& entry : fs::directory_iterator(directory, failed))
       if (entry.is_directory(failed)) folders.push_back(entry.path());
   if (folders.empty())
-    return fail("serving-load", "it needs --data DIR with DIR/serving_load", "this set does not ship with the project",
+    return fail("--data", "this set is not part of the project", "give the directory that holds serving_load/",
                 Error::Kind::missing);
   std::sort(folders.begin(), folders.end());
   UnderLoad all;
@@ -229,7 +229,7 @@ Result<ValidationResult> run_ml_energy(const ValidationInput& input) {
     }
   }
   if (questions.empty())
-    return fail("ml-energy", "it needs --data DIR with DIR/ml_energy", "this set does not ship with the project",
+    return fail("--data", "this set is not part of the project", "give the directory that holds ml_energy/",
                 Error::Kind::missing);
   add_answers(std::move(questions), input, result);
   return result;
