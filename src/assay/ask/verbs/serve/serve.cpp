@@ -390,7 +390,6 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.outcome = report::Outcome::infeasible;
     response.headline = query.impossible;
     out.emplace_back("impossible", query.impossible);
-    response.screen = report::Screen{{{query.impossible, report::Tone::bad}}, {}, {}, {}};
     return response;
   }
   const search::ServingSearch& found = *search;
