@@ -381,6 +381,7 @@ export interface ServeResults {
     batch_per_replica: number;
     placement?: string;
     ep_over?: string;
+    redundant_experts?: number;
     weights?: string;
   };
   prefill?: {
@@ -423,6 +424,7 @@ export interface ServeResults {
     driver_context?: Quantity;
     communication_library?: Quantity;
     captured_graphs?: Quantity;
+    prefixes?: Quantity;
     total: Quantity;
     capacity: Quantity;
     margin: string;
@@ -554,6 +556,16 @@ export interface ServeResults {
     date: string | null;
     source: string;
   }[];
+  prompts?: {
+    at_once: number;
+    requests_per_second: number;
+    tokens_per_second: Quantity;
+    time: Quantity;
+    time_of_one: Quantity;
+    memory: Quantity;
+    memory_of_a_chip: Quantity;
+    cost_per_million_input_tokens?: Quantity;
+  };
   load?: {
     requests_per_second: number;
     policy: string;
@@ -609,6 +621,9 @@ export interface ServeResults {
       preemptions_per_request: number;
     };
     prefill_servers?: number;
+    chips_of_a_prefill_server?: number;
+    decoding_chips?: number;
+    chips?: number;
     cache_transfer_time?: Quantity;
     copies_needed?: number;
     meets?: boolean;
@@ -2643,9 +2658,17 @@ export interface RunResults {
   check?: {
     max_error: number | null;
     compared: boolean;
-    disagreement: number;
-    bytes_moved: Quantity;
-    bytes_predicted: Quantity;
+    disagreement?: number;
+    bytes_moved?: Quantity;
+    bytes_predicted?: Quantity;
+    tolerance?: number;
+    expected_error?: number | null;
+    expected_tolerance?: number;
+    results?: {
+      name: string;
+      max_error: number | null;
+      expected_error?: number | null;
+    }[];
     ok: boolean;
   };
   shown?: {
@@ -2986,7 +3009,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "plain-attention": {"help":"attention with score matrices in memory, not flash attention","kind":"flag"},
     "no-overlap": {"help":"no overlap of communication with compute","kind":"flag"},
     "compute": {"help":"of matrix products in layers (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
-    "params": {"help":"of weights; with --lora also nf4 (QLoRA) and other formats below 8 bits, which linear layers are converted from in every pass (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "params": {"help":"of weights (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
     "grads": {"help":"of gradients (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
     "moments": {"help":"of Adam's moments (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
     "optimizer": {"help":"of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)","kind":"text","placeholder":"FORMAT"},
@@ -3029,7 +3052,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "model": {"help":"id, config.json or directory","kind":"model"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
     "prompt": {"help":"tokens per prompt (default 1024)","kind":"count","standard":"1024","placeholder":"N"},
-    "output": {"help":"tokens per output (default 256); a file name writes the answer there","kind":"count","standard":"256","placeholder":"N"},
+    "output": {"help":"tokens per output (default 256); 0, and every encoder: prompts alone, for embeddings and rankings; a file name writes the answer there","kind":"count","standard":"256","placeholder":"N"},
     "prompt-lengths": {"help":"lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line","kind":"text","placeholder":"HOW"},
     "output-lengths": {"help":"the same for outputs","kind":"text","placeholder":"HOW"},
     "page": {"help":"tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)","kind":"count","placeholder":"N"},
@@ -3041,7 +3064,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "tpot": {"help":"limit on time per output token; with --rate, of the 99th percentile","kind":"quantity","unit":"s","placeholder":"TIME"},
     "rate": {"help":"requests per second, arriving at random: adds waits, percentiles and the saturation rate","kind":"number","unit":"requests/s","placeholder":"R"},
     "simulate": {"help":"with --rate: also simulate N requests","kind":"count","placeholder":"N"},
-    "prefill-servers": {"help":"with --rate: replicas that only run prefill","kind":"count","placeholder":"N"},
+    "prefill-servers": {"help":"with --rate: further replicas that only run prefill, on chips of their own beside those of --on","kind":"count","placeholder":"N"},
     "weights": {"help":"of weights (default: as published, but fp32 becomes bf16); block-scaled formats (mxfp4, nvfp4, int4-g128, fp8-128x128) apply to linear layers","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"placeholder":"DTYPE"},
     "kv": {"help":"of the KV cache (default bf16); per-tensor scales take no memory","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
     "compute": {"help":"of matrix products (default bf16, or as published if activations are quantised and the chip supports it)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"placeholder":"DTYPE"},
@@ -3065,6 +3088,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "pp": {"help":"pipeline stages","kind":"count","placeholder":"N"},
     "ep": {"help":"expert parallelism","kind":"count","placeholder":"N"},
     "ep-over": {"help":"axis that experts are distributed over: dp (part of it) or tp (which then does not split each expert); data-parallel devices make up the rest of --ep","kind":"text","placeholder":"AXES"},
+    "redundant-experts": {"help":"further copies of the busiest experts, which --ep divides with the others (default: the fewest with which it does)","kind":"count","placeholder":"N"},
     "dp": {"help":"data parallelism: replicas, or attention groups that share experts","kind":"count","placeholder":"N"},
     "weights-2d": {"help":"shards of each weight along its other dimension","kind":"count","placeholder":"N"},
     "gather-weights": {"help":"with --weights-2d: gather weights before use and split sequences instead","kind":"flag"},
@@ -3279,6 +3303,8 @@ export const options: Record<Verb, Record<string, Option>> = {
     "animate": {"help":"write an animated svg: what each step changes, one after the other (for a program)","kind":"file","placeholder":"FILE"},
     "mesh": {"help":"of StableHLO: sizes of the mesh's axes instead of its own (for a program)","kind":"text","placeholder":"X=4,Y=4"},
     "against": {"help":"of StableHLO: the compiled program, whose collectives, time and memory stand beside the plan's (for a program)","kind":"file","placeholder":"FILE"},
+    "inputs": {"help":"of StableHLO: arrays NAME0, NAME1, ... as its arguments (default: in0, in1, ...); executes the plan (for a program)","kind":"file","placeholder":"FILE.npz:NAME"},
+    "expect": {"help":"of StableHLO: its results as somebody else computed them (default: out0, out1, ...); executes the plan (for a program)","kind":"file","placeholder":"FILE.npz:NAME"},
     "backward": {"help":"also compute the gradients of the last result (for a program)","kind":"flag"},
     "overlap": {"help":"with --engine mpi: also run it with blocking collectives, and compare; a picture shows both (for a program or a training run)","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a program or a training run or a serving run)","kind":"cluster","placeholder":"CLUSTER"},
@@ -3301,7 +3327,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "compare": {"help":"also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\" (for a training run)","kind":"text","placeholder":"LIST"},
     "save": {"help":"write the trained weights, as safetensors (for a training run)","kind":"file","placeholder":"FILE"},
     "seed": {"help":"of initial weights, batches and samples (default 1) (for a training run or a serving run)","kind":"count","standard":"1","placeholder":"N"},
-    "check": {"help":"also run on one device, and compare the losses of every step, or the tokens (for a training run or a serving run)","kind":"flag"},
+    "check": {"help":"also run on one device, and compare the losses of every step, the tokens, or of StableHLO the results, which executes the plan on virtual devices (for a program or a training run or a serving run)","kind":"flag"},
     "load": {"help":"start from weights that a run saved (for a training run or a serving run)","kind":"file","placeholder":"FILE"},
     "dp": {"help":"data parallelism: replicas (for a training run or a serving run)","kind":"count","placeholder":"N"},
     "fsdp": {"help":"data parallelism with weights sharded over the devices (for a training run or a serving run)","kind":"count","placeholder":"N"},
