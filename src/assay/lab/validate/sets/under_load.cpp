@@ -126,7 +126,7 @@ void add_stage(const Experiment& of, const LoadSettings& settings, const benchma
   const auto add = [&](std::string_view part, std::string_view result, double measured) {
     ValidationCase known{fmt::format("{}, {}", id, part), fmt::format("{} {}", part, of.kind), Seconds(measured),
                          Seconds(0), fmt::format("{}, {} requests/s", of.model, *row.number("rate"))};
-    known.traits = {"H100", of.model, std::string(part)};
+    known.traits = {settings.chips.at(""), of.model, std::string(part)};
     out.questions.push_back({{words, {}, std::string(result)}, held_out, std::move(known)});
   };
   const double first = *row.number("first_token");
