@@ -155,9 +155,9 @@ std::string tornado_cells(double longer, double shorter, double most) {
   return cells(longer, false) + cells(longer, true) + "\u2502" + cells(shorter, true) + cells(shorter, false);
 }
 
-/// What each rate of the hardware is worth, and where another limit or another plan takes over.
+/// What each rate of the hardware is worth, and where another limit takes over.
 report::ScreenTable sensitivities(const Reader& results) {
-  report::ScreenTable table{"Rates", {"", "now", "halved", "", "doubled", "other limit", "other plan"}, {}};
+  report::ScreenTable table{"Rates", {"", "now", "halved", "", "doubled", "other limit"}, {}};
   const double now = results.number("step_time.estimate");
   const auto change = [&](const Reader& rate, const char* key) {
     return rate.has(key) ? rate.number(key) / now - 1.0 : 0.0;
@@ -175,8 +175,7 @@ report::ScreenTable sensitivities(const Reader& results) {
                           report::signed_percent(doubled),
                           rate.has("break_even") ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"),
                                                                rate.number("break_even_factor"))
-                                                 : "",
-                          rate.has("takeover") ? fmt::format("{:.2g}x", rate.number("takeover_factor")) : ""});
+                                                 : ""});
   }
   return table;
 }
