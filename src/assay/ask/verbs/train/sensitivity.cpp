@@ -67,9 +67,7 @@ draw::Scene tornado_of(const TrainQuery& query, const search::Candidate& best,
   const auto end = [](Seconds time) { return draw::TornadoEnd{time.value(), report::short_quantity(time)}; };
   draw::Tornado tornado{
       fmt::format("{} on {}: the step and the rates of the hardware", query.imported.model.id, query.cluster.text),
-      fmt::format(
-          "time of a step with {} if a rate is halved or doubled; marks: with the best plan where it is doubled",
-          strategy_text(best.strategy)),
+      "time of a step if a rate is halved or doubled; marks: with the best plan where it is doubled",
       end(best.cost.estimate),
       {}};
   for (const search::Sensitivity& one : rates)
