@@ -1,5 +1,5 @@
-// Servers under load, as their clients measured them: stages of inference-perf, and the steady states of a leaderboard.
-// Their rows are in no fit.
+// Servers under load, as their clients measured them: stages of a load generator, and the steady states of a
+// leaderboard. Their rows are in no fit.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -193,6 +193,19 @@ std::size_t vector_of(const Evaluated& of) {
   return static_cast<std::size_t>(parse_number(of.at.attribute("index_vector_dim")).value_or(0.0));
 }
 
+/// An index of slices in two: which slice it is of, and its place in the slice by the dimensions of the operand, of
+/// which the slice has those that are `kept`.
+std::pair<Dims, Dims> row_and_place(const Dims& index, const Dims& of_slice, const Dims& kept, std::size_t rank) {
+  Dims row, within(rank, 0);
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < index.size(); ++d)
+    if (!names(of_slice, d))
+      row.push_back(index[d]);
+    else if (next < kept.size())
+      within[as_size(kept[next++])] = index[d];
+  return {std::move(row), std::move(within)};
+}
+
 Evaluation gather(const Evaluated& of, const Array& in, const Array& indices, Array out) {
   const Dims offset = of.numbers("offset_dims"), collapsed = of.numbers("collapsed_slice_dims"),
              sizes = of.numbers("slice_sizes"), batch = of.numbers("operand_batching_dims");
@@ -208,14 +221,7 @@ Evaluation gather(const Evaluated& of, const Array& in, const Array& indices, Ar
   const Dims strides = strides_of(in.dims);
   std::size_t next = 0;
   for (Indices index(out.dims); !index.done(); index.next(), ++next) {
-    Dims row, within(in.dims.size(), 0);
-    std::size_t k = 0;
-    for (std::size_t d = 0; d < out.dims.size(); ++d) {
-      if (!names(offset, d))
-        row.push_back(index.at[d]);
-      else if (k < kept.size())
-        within[as_size(kept[k++])] = index.at[d];
-    }
+    const auto [row, within] = row_and_place(index.at, offset, kept, in.dims.size());
     auto start = all.of(row, in.dims.size());
     if (!start) {
       out.data.at(next) = absent();
@@ -246,14 +252,7 @@ Evaluation scatter(const Evaluated& of, const Arrays& in) {
   const Dims strides = strides_of(out.dims);
   std::size_t next = 0;
   for (Indices index(updates.dims); !index.done(); index.next(), ++next) {
-    Dims row, within(out.dims.size(), 0);
-    std::size_t k = 0;
-    for (std::size_t d = 0; d < updates.dims.size(); ++d) {
-      if (!names(window, d))
-        row.push_back(index.at[d]);
-      else if (k < kept.size())
-        within[as_size(kept[k++])] = index.at[d];
-    }
+    const auto [row, within] = row_and_place(index.at, window, kept, out.dims.size());
     const auto start = all.of(row, out.dims.size());
     if (!start) {  // it may land anywhere in its batch
       Dims free = out.dims, from(out.dims.size(), 0);

@@ -121,6 +121,16 @@ struct Window {
     if (i < 0 || i % spread[d] != 0 || i / spread[d] >= input) return std::nullopt;
     return i / spread[d];
   }
+  /// The place in an array of these sizes that an index of the window covers; nothing where that is padding.
+  std::optional<std::size_t> place(const Dims& at, const Dims& within, const Dims& sizes) const {
+    std::int64_t out = 0;
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      const auto i = covered(d, at[d], within[d], sizes[d]);
+      if (!i) return std::nullopt;
+      out = out * sizes[d] + *i;
+    }
+    return as_size(out);
+  }
 };
 
 Evaluation convolution(const Evaluated& of, const Array& in, const Array& kernel, Array out) {
@@ -209,20 +219,13 @@ Evaluation reduce(const Evaluated& of, const Arrays& in, const std::vector<Shape
 Evaluation reduce_window(const Evaluated& of, const Array& in, const Array& start, Array out) {
   ASSAY_TRY(body, Body::of(of));
   const Window window = Window::of(of.at.attribute("window"), in.dims.size());
-  const Dims strides = strides_of(in.dims);
   std::size_t next = 0;
   for (Indices at(out.dims); !at.done(); at.next()) {
     double value = start.data.at(0);
     for (Indices within(window.size); !within.done(); within.next()) {
-      std::int64_t from = 0;
-      bool inside = true;
-      for (std::size_t d = 0; inside && d < in.dims.size(); ++d) {
-        const auto i = window.covered(d, at.at[d], within.at[d], in.dims[d]);
-        inside = i.has_value();
-        from += i.value_or(0) * strides[d];
-      }
-      if (!inside) continue;
-      const std::vector<double>& made = body({value, in.data.at(as_size(from))});
+      const auto from = window.place(at.at, within.at, in.dims);
+      if (!from) continue;
+      const std::vector<double>& made = body({value, in.data.at(*from)});
       value = made.front();
     }
     out.data.at(next++) = held(*out.element, value);
@@ -236,25 +239,18 @@ Evaluation select_and_scatter(const Evaluated& of, const Array& in, const Array&
   ASSAY_TRY(selects, Body::of(of));
   ASSAY_TRY(adds, Body::of(of, "scatter"));
   const Window window = Window::of(of.at.attribute("window"), in.dims.size());
-  const Dims strides = strides_of(in.dims);
   out.data.assign(out.data.size(), start.data.at(0));
   std::size_t next = 0;
   for (Indices at(source.dims); !at.done(); at.next(), ++next) {
     std::optional<std::size_t> best;
     for (Indices within(window.size); !within.done(); within.next()) {
-      std::int64_t from = 0;
-      bool inside = true;
-      for (std::size_t d = 0; inside && d < in.dims.size(); ++d) {
-        const auto i = window.covered(d, at.at[d], within.at[d], in.dims[d]);
-        inside = i.has_value();
-        from += i.value_or(0) * strides[d];
-      }
-      if (!inside) continue;
+      const auto from = window.place(at.at, within.at, in.dims);
+      if (!from) continue;
       if (best) {
-        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(as_size(from))});
+        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(*from)});
         if (keeps.front() != 0.0) continue;
       }
-      best = as_size(from);
+      best = from;
     }
     if (!best) continue;
     const std::vector<double>& made = adds({out.data.at(*best), source.data.at(next)});
