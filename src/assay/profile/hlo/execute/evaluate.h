@@ -74,8 +74,7 @@ class Body {
     std::optional<ElementOperation> operation;
     std::vector<std::uint32_t> operands;
   };
-  explicit Body(const Module& module) : module_(&module) {}
-  const Module* module_;
+  Body() = default;
   std::optional<ElementOperation> applied_;  ///< one operation on two numbers, without a body of its own
   std::vector<Step> steps_;
   std::vector<double> values_, results_;

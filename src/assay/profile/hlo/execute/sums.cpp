@@ -329,7 +329,7 @@ Evaluation top_k(const Evaluated& of, const Array& in, const std::vector<Shape>&
 }  // namespace
 
 Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
-  Body out(operation.module);
+  Body out;
   const Shape& shape = operation.at.shape.is_tuple && !operation.at.shape.members.empty()
                            ? operation.at.shape.members[0]
                            : operation.at.shape;
