@@ -194,7 +194,7 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
     case loss:
       return factor("traffic of the loss", &StepEffects::loss) * loss_stretch(factor, step);
     case cast: {
-      if (casts_weight(program, step)) return factor.pointwise();
+      if (facts(program.tensor(step.out[0]).dtype).bits >= 16) return factor.pointwise();
       const auto casting = factor("traffic of casts", &StepEffects::cast);
       return is_inside_expert(program.tensor(step.out[0])) ? casting * factor.inside_expert() : casting;
     }
@@ -277,7 +277,8 @@ StreamComposition stream_composition(const StepEffects& effects, const program::
 }
 
 bool casts_weight(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
+  const int bits = facts(program.tensor(step.out[0]).dtype).bits;
+  return step.op == program::Op::cast && bits >= 16 && facts(program.tensor(step.in[0]).dtype).bits > bits;
 }
 
 template <class N>

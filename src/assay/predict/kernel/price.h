@@ -84,7 +84,7 @@ NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetai
 bool is_plain_attention(const program::Program& program, const program::Step& step);
 /// The probabilities of plain attention, which it writes in addition to its result.
 const program::ProgramTensor& attention_scores(const program::Program& program, const program::Step& step);
-/// Whether a step casts a weight to the 16 bits or more that products read, as opposed to quantising it for them.
+/// Whether a step casts a wider weight to the 16 bits or more that products read, as opposed to quantising it for them.
 bool casts_weight(const program::Program& program, const program::Step& step);
 
 }  // namespace assay::kernel

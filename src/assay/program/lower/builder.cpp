@@ -126,6 +126,11 @@ int Builder::cast(int id, Dtype to) {
 
 int Builder::quantised(int id) { return is_narrow(program_.tensor(id).dtype) ? id : cast(id, formats_.compute); }
 
+int Builder::unpacked(int id) {
+  const program::ProgramTensor& tensor = program_.tensor(id);
+  return tensor.is_frozen && is_narrow(tensor.dtype) ? cast(id, formats_.activations) : id;
+}
+
 bool Builder::is_quantised(const program::ProgramTensor& with) const {
   // Routers and adapters keep their precision; in a partly quantised model, only quantised weights use narrow products.
   const bool in_layer = program_.blocks.back().kind >= 0 && with.find(model::LogicalDim::other) < 0 &&
@@ -177,7 +182,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
   const auto [target, axes, shared] = wanted(program_.tensor(activation), program_.tensor(b));
   const bool narrow = multiplies_narrow(b) && program_.tensor(activation).find(model::LogicalDim::adapter) < 0;
   const int a = narrow ? quantised_at(activation, target) : moved_once(activation, target);
-  if (narrow) b = quantised(b);
+  b = narrow ? quantised(b) : unpacked(b);
   int out = static_cast<int>(program_.tensors.size());
   bool partial;
   {

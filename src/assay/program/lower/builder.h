@@ -226,6 +226,8 @@ class Builder {
     return wide ? cast(id, formats_.activations) : id;
   }
   int quantised(int id);
+  /// A frozen weight as products read it: one that is stored in fewer bits than they take is written out before each.
+  int unpacked(int id);
   /// The product with a weight, plus its adapter's if it has one.
   int adapted(int made, std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result);
   /// Whether products with this tensor use a narrow format.

@@ -83,6 +83,9 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
   ASSAY_CHECK(read_dtype(request, "params", formats.weights));
   if (query.imported.model.adapters && !request.has("params")) formats.freeze();
   if (facts(query.compute).bits >= 16) formats.activations = query.compute;
+  // Tools that quantise frozen weights leave embedding and head as they are.
+  if (query.imported.model.adapters && !formats.outer && facts(formats.weights).bits < 16)
+    formats.outer = formats.activations;
   ASSAY_CHECK(read_dtype(request, "grads", formats.gradients));
   if (facts(formats.gradients).bits < 8 || facts(formats.gradients).is_integer)
     return fail("--grads", fmt::format("gradient accumulation in {} is not modelled", name(formats.gradients)),
