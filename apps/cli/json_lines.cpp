@@ -9,9 +9,7 @@
 #include "assay/base/progress.h"
 
 namespace assay {
-namespace {
 
-/// The next line without its end; a line too long for a request is cut where it shows that it is.
 std::optional<std::string> next_line() {
   constexpr std::size_t enough = (1 << 20) + 1;
   std::string line;
@@ -22,7 +20,6 @@ std::optional<std::string> next_line() {
   return line;
 }
 
-/// Writes the files that a request asked for in addition to its answer; the answer says so where that fails.
 void save_files(Answer& answer) {
   for (const auto& [path, content] : answer.files) {
     std::ofstream file(path, std::ios::binary);
@@ -34,8 +31,6 @@ void save_files(Answer& answer) {
     return;
   }
 }
-
-}  // namespace
 
 int answer_lines(Reach reach) {
   const Engine engine(std::move(reach));

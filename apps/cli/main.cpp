@@ -32,6 +32,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "json_lines.h"
+#include "mcp.h"
 #include "ui/ui.h"
 
 namespace {
@@ -421,9 +422,10 @@ std::optional<int> built_in(std::vector<std::string> words) {
     }
     return std::nullopt;  // an unknown verb gets its error from the parser
   }
-  if (first == "json") {
+  if (first == "json" || first == "mcp") {
     const verbs::Surroundings here = surroundings();
-    return answer_lines({true, catalogue_directories(), here.user_catalogue, here.programs, here.date});
+    Reach reach{true, catalogue_directories(), here.user_catalogue, here.programs, here.date};
+    return first == "json" ? answer_lines(std::move(reach)) : serve_tools(std::move(reach));
   }
   if (first == "ui") {
     const auto served = ui::run(std::span(words).subspan(1), catalogue_directories());

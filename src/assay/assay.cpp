@@ -48,8 +48,10 @@ struct Engine::State {
     ASSAY_TRY(response,
               verbs::ask(request, {own ? *own : catalogue,
                                    {reach.user_catalogue, reach.programs, reach.date, {}, std::move(files)}}));
-    std::string shown = picture ? report::render(response, {.format = report::Format::svg})
-                                : report::render_json(response, request.explain(), layout_of(layout));
+    const report::Format format = picture ? report::Format::svg : report::Format::table;
+    std::string shown = picture || layout == AnswerLayout::screen
+                            ? report::render(response, {.format = format, .explain = request.explain()})
+                            : report::render_json(response, request.explain(), layout_of(layout));
     return Answer{std::move(shown), static_cast<int>(response.outcome), std::move(response.files)};
   }
 };

@@ -18,8 +18,9 @@
 namespace assay {
 
 /// How an answer is laid out: as `--format json` prints it; the same without line breaks and indentation, as `assay
-/// json` prints it; or as the picture that `--format svg` prints. Errors are JSON in any case.
-enum class AnswerLayout { indented, one_line, svg };
+/// json` prints it; as the picture that `--format svg` prints; or as the screen of a terminal. Errors are JSON in any
+/// case.
+enum class AnswerLayout { indented, one_line, svg, screen };
 
 struct ASSAY_PUBLIC Answer {
   std::string json;  ///< ends in a newline; SVG where a picture is asked for

@@ -38,6 +38,7 @@ std::span<const std::pair<std::string_view, std::string_view>> built_in_words() 
   static const std::pair<std::string_view, std::string_view> words[] = {
       {"ui", ui_command().summary},
       {"json", "answer requests in JSON, one a line, from standard input"},
+      {"mcp", "answer as tools of the Model Context Protocol, over standard input and output"},
       {"schema", "the JSON Schema of requests and answers, of one command or of all"},
       {"completion", "shell completion: bash, zsh or fish"},
       {"man", "the man page of a command, or of the program"},
