@@ -6,7 +6,7 @@
 #   * the core stays portable to WebAssembly: no ranges, no source_location, and threads in base/parallel only.
 set -eu
 layers="base hardware model program/form program/plan program/lower program/language
-  predict/numbers predict/collective predict/roofline predict/kernel predict/clock predict/training predict/serving predict/search
+  predict/numbers predict/collective predict/roofline predict/kernel predict/clock predict/training predict/serving predict/search predict/design
   engine profile/trace profile/hlo profile/compare lab/measure lab/benchmark lab/validate lab/fit
   ask/launch ask/draw ask/report ask/sweep ask/verbs assay.h assay.cpp assay_test.cpp testing"
 

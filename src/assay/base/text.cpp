@@ -253,7 +253,8 @@ std::string base_unit(Dim dim) {
   if (dim == Dim{.sec = -1}) return "Hz";
   if (dim == Dim{.sec = -1, .joule = 1}) return "W";
   const std::pair<std::string_view, int> parts[] = {{"FLOP", dim.flop}, {"B", dim.byte},  {"tokens", dim.token},
-                                                    {"USD", dim.usd},   {"J", dim.joule}, {"s", dim.sec}};
+                                                    {"USD", dim.usd},   {"J", dim.joule}, {"mm2", dim.area},
+                                                    {"s", dim.sec}};
   std::string above, below;
   for (const auto& [name, power] : parts) {
     if (power > 0) above += (above.empty() ? "" : "*") + exponent_text(name, power);
@@ -301,7 +302,8 @@ std::string human(AnyQuantity quantity, BytePrefix bytes) {
   if (const auto larger = larger_unit(quantity))
     return larger->decimal ? with_prefix(value / larger->scale, larger->name, decimal_prefixes)
                            : fmt::format("{} {}", human_number(value / larger->scale), larger->name);
-  if (quantity.dim == Dim{.flop = 1, .byte = -1}) return fmt::format("{} {}", human_number(value), unit);
+  if (quantity.dim == Dim{.flop = 1, .byte = -1} || quantity.dim.area != 0)
+    return fmt::format("{} {}", human_number(value), unit);
   if (quantity.dim == Dim{.byte = 1} && bytes == BytePrefix::binary_if_exact) {
     for (const Prefix& p : binary_prefixes) {
       const double scaled = value / p.scale;

@@ -1,5 +1,5 @@
 // Strong quantities: a number that carries its dimension in its type.
-// Values are held in base units (FLOP, byte, second, dollar, joule, token) as double.
+// Values are held in base units (FLOP, byte, second, dollar, joule, token, mm2 of silicon) as double.
 // This header is the only place with factors between units.
 #pragma once
 #include <compare>
@@ -10,18 +10,20 @@ namespace assay {
 
 /// Exponents of the base units. A frequency is 1/s; counts and ratios have all exponents zero.
 struct Dim {
-  std::int8_t flop = 0, byte = 0, sec = 0, usd = 0, joule = 0, token = 0;
+  std::int8_t flop = 0, byte = 0, sec = 0, usd = 0, joule = 0, token = 0, area = 0;
   friend constexpr bool operator==(const Dim&, const Dim&) = default;
   friend constexpr Dim operator+(Dim a, Dim b) {
-    return {sum(a.flop, b.flop), sum(a.byte, b.byte),   sum(a.sec, b.sec),
-            sum(a.usd, b.usd),   sum(a.joule, b.joule), sum(a.token, b.token)};
+    return {sum(a.flop, b.flop),   sum(a.byte, b.byte),   sum(a.sec, b.sec),  sum(a.usd, b.usd),
+            sum(a.joule, b.joule), sum(a.token, b.token), sum(a.area, b.area)};
   }
   friend constexpr Dim operator-(Dim a) {
-    return {sum(0, -a.flop), sum(0, -a.byte), sum(0, -a.sec), sum(0, -a.usd), sum(0, -a.joule), sum(0, -a.token)};
+    return {sum(0, -a.flop),  sum(0, -a.byte),  sum(0, -a.sec), sum(0, -a.usd),
+            sum(0, -a.joule), sum(0, -a.token), sum(0, -a.area)};
   }
   /// The dimension of a square root.
   friend constexpr Dim half(Dim a) {
-    return {halved(a.flop), halved(a.byte), halved(a.sec), halved(a.usd), halved(a.joule), halved(a.token)};
+    return {halved(a.flop),  halved(a.byte),  halved(a.sec), halved(a.usd),
+            halved(a.joule), halved(a.token), halved(a.area)};
   }
 
  private:
@@ -91,6 +93,7 @@ using Seconds = Quantity<Dim{.sec = 1}>;
 using Dollars = Quantity<Dim{.usd = 1}>;
 using Joules = Quantity<Dim{.joule = 1}>;
 using Tokens = Quantity<Dim{.token = 1}>;
+using Area = Quantity<Dim{.area = 1}>;
 using Hertz = Quantity<Dim{.sec = -1}>;
 using FlopsPerSecond = Quantity<Dim{.flop = 1, .sec = -1}>;
 using SecondsPerFlop = Quantity<Dim{.flop = -1, .sec = 1}>;
@@ -140,6 +143,10 @@ inline constexpr UnitName unit_names[] = {
     {"Wh", {.joule = 1}, 3600.0, true, false},
     {"token", {.token = 1}, 1.0, true, false},
     {"tokens", {.token = 1}, 1.0, true, false},
+    {"Tr", {}, 1.0, true, false},
+    {"defects", {}, 1.0},
+    {"mm2", {.area = 1}, 1.0},
+    {"cm2", {.area = 1}, 100.0},
     {"cycle", {}, 1.0},
 };
 

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <map>
 #include <set>
 
+#include "assay/ask/report/patterns.h"
 #include "assay/base/text.h"
 
 namespace assay::report {
@@ -93,6 +96,140 @@ ShownDerivation shown_derivation(const Response& response) {
     shown.lines.push_back(std::move(line));
   }
   return shown;
+}
+
+namespace {
+
+/// The derivative of a root by every value of the record that comes before it.
+std::vector<double> derivatives_of(const Ledger& ledger, int root) {
+  std::vector<double> by(static_cast<std::size_t>(root) + 1, 0.0);
+  by.back() = 1.0;
+  for (int id = root; id >= 0; --id) {
+    const double own = by[static_cast<std::size_t>(id)];
+    const Node& node = ledger.at(id);
+    if (own == 0.0 || node.lhs < 0) continue;
+    const double left = ledger.at(node.lhs).quantity.value;
+    const double right = node.rhs < 0 ? 0.0 : ledger.at(node.rhs).quantity.value;
+    const auto add = [&](int to, double more) { by[static_cast<std::size_t>(to)] += more; };
+    switch (node.op) {
+      case Node::Op::given:
+      case Node::Op::constant:
+      case Node::Op::ceil:  // flat but for its steps
+        break;
+      case Node::Op::alias:
+        add(node.lhs, own);
+        break;
+      case Node::Op::mul:
+        add(node.lhs, own * right);
+        add(node.rhs, own * left);
+        break;
+      case Node::Op::div:
+        add(node.lhs, own / right);
+        add(node.rhs, -own * left / (right * right));
+        break;
+      case Node::Op::add:
+        add(node.lhs, own);
+        add(node.rhs, own);
+        break;
+      case Node::Op::sub:
+        add(node.lhs, own);
+        add(node.rhs, -own);
+        break;
+      case Node::Op::max:
+        add(left < right ? node.rhs : node.lhs, own);
+        break;
+      case Node::Op::min:
+        add(right < left ? node.rhs : node.lhs, own);
+        break;
+      case Node::Op::sqrt:
+        add(node.lhs, 0.5 * own / node.quantity.value);
+        break;
+    }
+  }
+  return by;
+}
+
+/// The name of a value, or of what it is first computed from.
+std::string nearest_name(const Ledger& ledger, int id) {
+  while (id >= 0 && ledger.at(id).name.empty()) id = ledger.at(id).lhs;
+  return id < 0 ? "a constant" : ledger.at(id).name;
+}
+
+}  // namespace
+
+Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots, std::size_t most) {
+  Items rows;
+  for (const int root : roots) {
+    struct Input {
+      int id = -1;
+      double elasticity = 0.0;
+    };
+    std::map<std::pair<std::string_view, std::string_view>, Input> inputs;  // given several times: one number
+    const std::vector<double> by = derivatives_of(ledger, root);
+    const double result = ledger.at(root).quantity.value;
+    for (int id = 0; id <= root; ++id) {
+      const Node& node = ledger.at(id);
+      if (node.op != Node::Op::given || by[static_cast<std::size_t>(id)] == 0.0) continue;
+      Input& input = inputs[{node.name, node.source}];
+      input.id = id;
+      input.elasticity += by[static_cast<std::size_t>(id)] * node.quantity.value / result;
+    }
+    std::vector<Input> sorted;
+    for (const auto& [name, input] : inputs) sorted.push_back(input);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Input& a, const Input& b) { return std::abs(a.elasticity) > std::abs(b.elasticity); });
+    sorted.resize(std::min(sorted.size(), most));
+    for (const Input& input : sorted) {
+      const Node& node = ledger.at(input.id);
+      rows.emplace_back(Members{{"result", nearest_name(ledger, root)},
+                                {"input", node.name},
+                                {"value", Value(node.quantity)},
+                                {"elasticity", input.elasticity},
+                                {"source", node.source}});
+    }
+  }
+  return rows;
+}
+
+Items near_kinks(const Ledger& ledger, const std::vector<int>& roots, double near, std::size_t most) {
+  Items rows;
+  for (const int root : roots) {
+    const std::vector<double> by = derivatives_of(ledger, root);
+    std::vector<std::pair<double, Members>> found;
+    for (int id = 0; id <= root; ++id) {
+      const Node& node = ledger.at(id);
+      if ((node.op != Node::Op::max && node.op != Node::Op::min) || by[static_cast<std::size_t>(id)] == 0.0) continue;
+      const double left = ledger.at(node.lhs).quantity.value, right = ledger.at(node.rhs).quantity.value;
+      const double apart = std::abs(left - right) / std::max(std::abs(left), std::abs(right));
+      if (!(apart <= near)) continue;
+      const bool right_wins = node.op == Node::Op::max ? left < right : right < left;
+      found.emplace_back(apart, Members{{"result", nearest_name(ledger, root)},
+                                        {"wins", nearest_name(ledger, right_wins ? node.rhs : node.lhs)},
+                                        {"next", nearest_name(ledger, right_wins ? node.lhs : node.rhs)},
+                                        {"apart", apart}});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (std::size_t i = 0; i < std::min(found.size(), most); ++i) rows.emplace_back(std::move(found[i].second));
+  }
+  return rows;
+}
+
+void add_derivatives(Response& response) {
+  constexpr std::size_t most = 12;
+  constexpr double near = 0.1;
+  if (response.derived.empty()) {
+    response.notes.emplace_back("this answer has no derivation, and so no derivatives");
+    return;
+  }
+  response.results.emplace_back("derivatives",
+                                Members{{"inputs", moving_inputs(response.ledger, response.derived, most)},
+                                        {"kinks", near_kinks(response.ledger, response.derived, near, most)}});
+  if (response.screen)
+    add_blocks(*response.screen, Reader(response.results),
+               "Moved by: 24 rows of derivatives.inputs: result = {result} | input = {input} | value = {value} | "
+               "1 % of it = {elasticity:+.2f} %\n"
+               "Near: 6 rows of derivatives.kinks: result = {result} | wins = {wins} | next = {next} | "
+               "apart = {apart%}\n");
 }
 
 }  // namespace assay::report

@@ -20,4 +20,15 @@ struct ShownDerivation {
 };
 ShownDerivation shown_derivation(const Response& response);
 
+/// How much each given number moves the results at `roots`: exact, from one pass over the record back to front. Rows
+/// {result, input, value, elasticity, source}, where the elasticity says by how many percent the result changes for
+/// one percent of the input; the strongest first, at most `most` for each result. Maxima follow their winner.
+Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots, std::size_t most);
+/// Maxima and minima on the way to a result whose loser is within `near` of the winner: {result, wins, next, apart},
+/// the nearest first. Beyond that change of an input another one moves the result.
+Items near_kinks(const Ledger& ledger, const std::vector<int>& roots, double near, std::size_t most);
+
+/// Adds both to the results of an answer that has a derivation, and to its screen.
+void add_derivatives(Response& response);
+
 }  // namespace assay::report

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace assay::report {
 namespace {
 
@@ -45,6 +47,44 @@ TEST(Derivation, AnUnknownNameIsAnsweredWithTheNearest) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().where, "--explain");
   EXPECT_EQ(found.error().hint, "did you mean backward?");
+}
+
+/// A formula with every operation, of three numbers.
+template <class N>
+auto formula(const N& num, double a, double b, double c) {
+  const auto x = num.given("a", a, "one"), y = num.given("b", b, "two"), z = num.given("c", c, "three");
+  const auto longer = max(num.named("first", x * y), num.named("second", 3.0 * z));
+  const auto wide = min(x / z, y + 2.0);
+  return num.named("result", sqrt(longer * longer + wide) - y / x + ceil(z) * 0.25 + num.given("a", a, "one"));
+}
+
+TEST(Derivatives, AgreeWithFiniteDifferences) {
+  for (const auto& [a, b, c] : {std::tuple(2.0, 3.0, 1.5), std::tuple(0.7, 0.4, 2.2), std::tuple(5.0, 0.1, 0.3)}) {
+    Ledger ledger;
+    const auto result = formula(Traced{&ledger}, a, b, c);
+    const Items rows = moving_inputs(ledger, {result.id}, 10);
+    ASSERT_EQ(rows.size(), 3u);  // `a` is given twice, and is one number
+    constexpr double h = 1e-6;
+    for (const Value& row : rows) {
+      const std::string input = std::get<std::string>(row.find("input")->data());
+      const auto at = [&](double factor) {
+        const auto moved = [&](const char* name, double value) { return input == name ? factor * value : value; };
+        return formula(Plain{}, moved("a", a), moved("b", b), moved("c", c));
+      };
+      const double expected = (at(1.0 + h) - at(1.0 - h)) / (2.0 * h) / at(1.0);
+      EXPECT_NEAR(*numeric(*row.find("elasticity")), expected, 1e-7) << input;
+    }
+  }
+}
+
+TEST(Derivatives, KinksAreNamed) {
+  Ledger ledger;
+  const auto result = formula(Traced{&ledger}, 2.0, 3.0, 1.9);  // 6 and 5.7
+  const Items rows = near_kinks(ledger, {result.id}, 0.1, 10);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(std::get<std::string>(rows[0].find("wins")->data()), "first");
+  EXPECT_EQ(std::get<std::string>(rows[0].find("next")->data()), "second");
+  EXPECT_NEAR(*numeric(*rows[0].find("apart")), 0.05, 1e-12);
 }
 
 }  // namespace

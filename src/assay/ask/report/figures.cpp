@@ -82,7 +82,7 @@ ScaledUnit scaled_unit(AnyQuantity quantity) {
   }
   if (quantity.dim == Dim{.sec = 1}) return prefixed(std::min(size, 1.0), decimal_prefixes, "", unit);
   if (quantity.dim == Dim{.byte = 1}) return prefixed(size, is_round_in_decimal(size) ? decimal : binary, "", unit);
-  if (quantity.dim == Dim{.flop = 1, .byte = -1}) return {unit, 1.0};
+  if (quantity.dim == Dim{.flop = 1, .byte = -1} || quantity.dim.area != 0) return {unit, 1.0};
   if (quantity.dim == Dim{.sec = -1, .usd = 1}) {
     const ScaledUnit an_hour = prefixed(std::max(size * (1_h).value(), 1.0), decimal_prefixes, " ", "USD/h");
     return {an_hour.unit, an_hour.scale / (1_h).value()};

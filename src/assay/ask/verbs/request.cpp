@@ -411,8 +411,10 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
     priced = numbers;
     priced->choose_prices(std::move(choice));
   }
+  const bool is_derived = request.has("derivatives");
   auto response =
-      request.verb().answer(request, {priced ? *priced : numbers, context.surroundings, context.within, context.kept});
+      request.verb().answer(is_derived && !request.explain() ? request.with("explain", "") : request,
+                            {priced ? *priced : numbers, context.surroundings, context.within, context.kept});
   if (!response) return response;
   response->inputs = given.echo();
   if (launched) add_from(*launched, *response);
@@ -431,6 +433,7 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
     response->notes.emplace_back(
         "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "
         "them");
+  if (is_derived) report::add_derivatives(*response);
   if (request.picture() && !response->picture) response->picture = draw::sentences(response->headline, response->notes);
   if (!request.explain()) return response;
   if (response->derived.empty()) {

@@ -19,7 +19,7 @@ namespace assay::verbs {
 #define ASSAY_VERBS(each)                                                                                              \
   each(chips) each(models) each(clusters) each(software) each(roofline_verb) each(systolic) each(transfer) each(shard) \
       each(collective_verb) each(layer) each(train) each(serve) each(scaling) each(solve) each(validate_verb)          \
-          each(measure_verb) each(calibrate) each(profile) each(run) each(sweep_verb) each(book)
+          each(measure_verb) each(calibrate) each(profile) each(run) each(sweep_verb) each(design_verb) each(book)
 ASSAY_VERBS(ASSAY_DECLARE_VERB)
 
 #define ASSAY_DECLARE_SCREEN(name)                                                                 \
@@ -61,6 +61,7 @@ constexpr VerbCode code[] = {{"chips", &chips::answer},
                              {"profile", &profile::answer, &profile::screen_of},
                              {"run", &run::answer, &run::screen_of},
                              {"sweep", &sweep_verb::answer},
+                             {"design", &design_verb::answer},
                              {"book", &book::answer, &book::screen_of}};
 
 /// Members of T that are texts or flags, by their keys; those that the file does not have stay as they are.

@@ -181,8 +181,8 @@ Value request_schema(const VerbSpec& verb) {
 }
 
 Value results_schema(const VerbSpec& verb) {
-  return schema_of(fmt::format("{}{}", declared_text("answers/shared.txt"),
-                               declared_text(fmt::format("answers/{}.txt", verb.name))));
+  return schema_of(fmt::format("{}{}, derivatives?: $derivatives", declared_text("answers/shared.txt"),
+                               trim(declared_text(fmt::format("answers/{}.txt", verb.name)))));
 }
 
 Value answer_schema(const VerbSpec& verb) {
