@@ -416,4 +416,97 @@ Toml toml_scalar(std::string_view text) {
   return value;
 }
 
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < ' ')
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string key_text(std::string_view key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(), is_bare) ? std::string(key) : quoted(key);
+}
+
+bool is_list_of_tables(const Toml& value) {
+  return value.kind == Toml::Kind::array && !value.items.empty() &&
+         std::all_of(value.items.begin(), value.items.end(),
+                     [](const Toml& item) { return item.kind == Toml::Kind::table; });
+}
+
+void write_table(const Toml& table, const std::string& path, std::string& out) {
+  for (const auto& [key, value] : table.members)
+    if (value.kind != Toml::Kind::table && !is_list_of_tables(value))
+      out += fmt::format("{} = {}\n", key_text(key), toml_value(value));
+  for (const auto& [key, value] : table.members) {
+    const std::string name = path.empty() ? key_text(key) : path + "." + key_text(key);
+    if (value.kind == Toml::Kind::table) {
+      out += fmt::format("\n[{}]\n", name);
+      write_table(value, name, out);
+    } else if (is_list_of_tables(value)) {
+      for (const Toml& item : value.items) {
+        out += fmt::format("\n[[{}]]\n", name);
+        write_table(item, name, out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string toml_value(const Toml& value) {
+  switch (value.kind) {
+    case Toml::Kind::text:
+      return quoted(value.text);
+    case Toml::Kind::date:
+      return value.text;
+    case Toml::Kind::integer:
+      return std::to_string(value.integer);
+    case Toml::Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case Toml::Kind::number: {
+      const std::string digits = exact_number(value.number);
+      return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
+    }
+    case Toml::Kind::array:
+    case Toml::Kind::table:
+      break;
+  }
+  std::string out;
+  for (const Toml& item : value.items) out += (out.empty() ? "" : ", ") + toml_value(item);
+  for (const auto& [key, member] : value.members)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", key_text(key), toml_value(member));
+  return value.kind == Toml::Kind::array ? "[" + out + "]" : "{ " + out + " }";
+}
+
+std::string toml_text(const Toml& table) {
+  std::string out;
+  write_table(table, "", out);
+  return out;
+}
+
+Toml* toml_at(Toml& root, std::string_view path) {
+  Toml* at = &root;
+  for (const std::string& part : split(path, '.')) {
+    Toml* next = nullptr;
+    if (at->kind == Toml::Kind::array) {
+      const auto index = parse_number(part);
+      if (index && *index >= 0.0 && *index < static_cast<double>(at->items.size()))
+        next = &at->items[static_cast<std::size_t>(*index)];
+    } else if (at->kind == Toml::Kind::table) {
+      next = at->find(part);
+      if (!next) next = &at->members.emplace_back(part, Toml()).second;
+    }
+    if (!next) return nullptr;
+    at = next;
+  }
+  return at;
+}
+
 }  // namespace assay

@@ -46,4 +46,12 @@ Result<Toml> parse_toml(std::string_view document, std::string_view file);
 /// A TOML value as typed on a command line: 16, 0.5, true, or text such as 1.23 TB/s.
 Toml toml_scalar(std::string_view text);
 
+/// A value as it is written behind a key.
+std::string toml_value(const Toml& value);
+/// A table as a document: values first, then tables under headers.
+std::string toml_text(const Toml& table);
+
+/// The value at "die.0.cores", made where tables lack it; null where something else is in the way.
+Toml* toml_at(Toml& root, std::string_view path);
+
 }  // namespace assay

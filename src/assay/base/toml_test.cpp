@@ -229,6 +229,29 @@ TEST(Toml, AScalarIsReadAsTyped) {
   EXPECT_EQ(describe(toml_scalar("1.23 TB/s").kind), "text");
 }
 
+// What is written is read as it was.
+TEST(Toml, ADocumentIsWrittenAndReadBack) {
+  const std::string text =
+      "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \\u0007 \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
+      "[t]\nu = { v = 1 }\n\n[t.w]\nx = 2\n\n[[l]]\nm = 1\n\n[[l]]\nn = []\n";
+  const Toml first = *parse_toml(text, "f.toml");
+  const std::string written = toml_text(first);
+  EXPECT_EQ(toml_text(*parse_toml(written, "g.toml")), written);
+  EXPECT_EQ(written,
+            "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \\u0007 \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
+            "[t]\n\n[t.u]\nv = 1\n\n[t.w]\nx = 2\n\n[[l]]\nm = 1\n\n[[l]]\nn = []\n");
+}
+
+TEST(Toml, AValueIsFoundByItsPath) {
+  Toml root = *parse_toml("a = { b = 1 }\n[[l]]\nc = 2\n", "f.toml");
+  EXPECT_EQ(toml_at(root, "a.b")->integer, 1);
+  EXPECT_EQ(toml_at(root, "l.0.c")->integer, 2);
+  *toml_at(root, "a.new") = toml_scalar("3");
+  EXPECT_EQ(root.find("a")->find("new")->integer, 3);
+  EXPECT_EQ(toml_at(root, "l.1.c"), nullptr);
+  EXPECT_EQ(toml_at(root, "a.b.c"), nullptr);
+}
+
 RC_GTEST_PROP(Toml, ADamagedDocumentIsReadOrRefusedWithItsPlace, ()) {
   std::string text = document;
   for (int i = *rc::gen::inRange(1, 5); i > 0; --i) {

@@ -226,9 +226,9 @@ void add_derivatives(Response& response) {
                                         {"kinks", near_kinks(response.ledger, response.derived, near, most)}});
   if (response.screen)
     add_blocks(*response.screen, Reader(response.results),
-               "Moved by: 24 rows of derivatives.inputs: result = {result} | input = {input} | value = {value} | "
+               "Moved by: 8 rows of derivatives.inputs: result = {result} | input = {input} | value = {value} | "
                "1 % of it = {elasticity:+.2f} %\n"
-               "Near: 6 rows of derivatives.kinks: result = {result} | wins = {wins} | next = {next} | "
+               "Near: 4 rows of derivatives.kinks: result = {result} | wins = {wins} | next = {next} | "
                "apart = {apart%}\n");
 }
 

@@ -162,30 +162,37 @@ Result<ChipDesign> read_design(const Toml& root, const std::string& file, const 
   return out;
 }
 
-std::string chip_file(const ChipDesign& design, Hertz clock, Watts power) {
+ChipRates rates_of(const ChipDesign& design, Hertz clock) {
+  ChipRates out;
+  out.cores = design.cores();
+  const FlopsPerSecond each = (clock / design.clock) * design.peak() / out.cores;
+  out.peaks = {{Dtype::bf16, each}, {Dtype::fp16, each}};
+  for (const auto& [format, rate] : design.rates) out.peaks.emplace_back(format, rate * each);
+  if (design.memory) {
+    out.capacity = design.stacks * design.stack_capacity;
+    out.bandwidth = design.memory_bandwidth();
+  }
+  for (const Die& die : design.dies)
+    for (const DieLinks& of : die.links)
+      if (of.kind->name == design.scale_up) out.links += die.count * of.count;
+  if (out.links > 0.0) out.link_bandwidth = design.link_bandwidth() / out.links;
+  return out;
+}
+
+std::string chip_file(const ChipDesign& design, const ChipRates& rates, Watts power) {
   const auto text = [](AnyQuantity quantity) {
     return fmt::format("\"{} {}\"", exact_number(quantity.value), base_unit(quantity.dim));
   };
-  const double slower = clock / design.clock;
   std::string out =
-      fmt::format("id = \"{}\"\nname = \"{}\"\nbase = \"{}\"\n\n[peak]\n", design.id, design.name, design.base);
-  const auto peak = [&](Dtype format, double rate) {
-    out += fmt::format("{} = {}\n", name(format), text(slower * rate * design.peak()));
-  };
-  peak(Dtype::bf16, 1.0);
-  peak(Dtype::fp16, 1.0);
-  for (const auto& [format, rate] : design.rates) peak(format, rate);
-  out += fmt::format("\n[cores]\ncount = {:.0f}\n", design.cores());
-  if (design.memory)
-    out += fmt::format("\n[memory.hbm]\ncapacity = {}\nbandwidth = {}\n", text(design.stacks * design.stack_capacity),
-                       text(design.memory_bandwidth()));
-  if (const BytesPerSecond links = design.link_bandwidth(); links > BytesPerSecond()) {
-    double count = 0;
-    for (const Die& die : design.dies)
-      for (const DieLinks& of : die.links)
-        if (of.kind->name == design.scale_up) count += die.count * of.count;
-    out += fmt::format("\n[network.scale_up]\nlinks = {:.0f}\nlink_bandwidth = {}\n", count, text(links / count));
-  }
+      fmt::format("id = \"{}\"\nname = \"{}\"\nbase = \"{}\"\n\n[peak]\n", design.chip_id(), design.name, design.base);
+  for (const auto& [format, peak] : rates.peaks)
+    out += fmt::format("{} = {}\n", name(format), text(rates.cores * peak));
+  out += fmt::format("\n[cores]\ncount = {:.0f}\n", rates.cores);
+  if (rates.bandwidth > BytesPerSecond())
+    out += fmt::format("\n[memory.hbm]\ncapacity = {}\nbandwidth = {}\n", text(rates.capacity), text(rates.bandwidth));
+  if (rates.links > 0.0)
+    out += fmt::format("\n[network.scale_up]\nlinks = {:.0f}\nlink_bandwidth = {}\n", rates.links,
+                       text(rates.link_bandwidth));
   out += fmt::format("\n[power]\nchip = {}\n", text(power));
   return out;
 }

@@ -57,6 +57,8 @@ struct ChipDesign {
   std::optional<Given<Watts>> published;  ///< power, as its maker says
   std::optional<double> volume;           ///< chips over which masks and design are spread
 
+  /// Of its chip file: its own, or where the chip that it is based on has that, one beside it.
+  std::string chip_id() const { return id == base ? id + "-design" : id; }
   FlopsPerSecond peak() const;  ///< in 16 bits, at the clock
   double cores() const;         ///< that are used, over all dies
   BytesPerSecond memory_bandwidth() const { return stacks * stack_bandwidth; }
@@ -66,7 +68,19 @@ struct ChipDesign {
 /// Reads a design; reports every fault at once. `file` names it in errors.
 Result<ChipDesign> read_design(const Toml& root, const std::string& file, const Technology& technology);
 
-/// The chip file that other verbs take: what differs from the base. The clock may be lower than that of the design.
-std::string chip_file(const ChipDesign& design, Hertz clock, Watts power);
+/// What other verbs see of a chip: the more of each, the faster.
+struct ChipRates {
+  double cores = 0;
+  std::vector<std::pair<Dtype, FlopsPerSecond>> peaks;  ///< of one core, by format
+  Bytes capacity;                                       ///< of memory beside the dies; none: as of the base
+  BytesPerSecond bandwidth;
+  double links = 0;  ///< to other chips
+  BytesPerSecond link_bandwidth;
+};
+/// At a clock, which may be lower than that of the design.
+ChipRates rates_of(const ChipDesign& design, Hertz clock);
+
+/// The chip file that other verbs take: what differs from the base.
+std::string chip_file(const ChipDesign& design, const ChipRates& rates, Watts power);
 
 }  // namespace assay::design

@@ -1,10 +1,13 @@
 // Area, yield, power and cost of designed chips.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "assay/hardware/catalogue.h"
 #include "assay/predict/design/figures.h"
+#include "assay/predict/design/loss.h"
+#include "assay/predict/design/owning.h"
 #include "assay/testing/catalogue.h"
 
 namespace assay::design {
@@ -131,13 +134,62 @@ TEST(Design, ChipFilesReadBack) {
   for (const ChipDesign& design : known()) {
     if (design.base.empty()) continue;
     hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-    catalogue.put("chips/" + design.id + ".toml", chip_file(design, design.clock, Watts(500.0)));
-    const auto chip = catalogue.chip(design.id, "test");
+    catalogue.put("chips/" + design.chip_id() + ".toml",
+                  chip_file(design, rates_of(design, design.clock), Watts(500.0)));
+    const auto chip = catalogue.chip(design.chip_id(), "test");
     ASSERT_TRUE(chip) << design.id << ": " << chip.error().where << " " << chip.error().what;
     EXPECT_NEAR(chip->peak[static_cast<std::size_t>(Dtype::bf16)]->value / design.peak(), 1.0, 1e-9) << design.id;
     EXPECT_EQ(chip->hbm().bandwidth->value, design.memory_bandwidth()) << design.id;
     EXPECT_EQ(chip->power->chip.value, Watts(500.0));
   }
+}
+
+// With the FLOP of Gopher, 5.76e23.
+TEST(Loss, LawsAsPublished) {
+  const std::vector<LossLaw>& laws = **loss_laws(built_in());
+  const auto law = [&](std::string_view name) {
+    return *std::find_if(laws.begin(), laws.end(), [&](const LossLaw& one) { return one.name == name; });
+  };
+  EXPECT_NEAR(loss(law("hoffmann"), 70e9, 1.4e12), 1.69 + 406.4 / std::pow(70e9, 0.34) + 410.7 / std::pow(1.4e12, 0.28),
+              1e-12);
+  // The replication finds about 20 tokens a parameter at this budget, and the least loss there.
+  constexpr double budget = 5.76e23;
+  double best = 1e9, size = 0.0;
+  for (double n = 1e9; n < 1e12; n *= 1.01)
+    if (const double now = loss(law("chinchilla"), n, budget / (6.0 * n)); now < best) {
+      best = now;
+      size = n;
+    }
+  EXPECT_NEAR(budget / (6.0 * size) / size, 20.0, 6.0);
+}
+
+TEST(Owning, TiersJoinAsManyAsTheirPorts) {
+  EXPECT_EQ(tiers_of(1, 64), 1);
+  EXPECT_EQ(tiers_of(64, 64), 1);
+  EXPECT_EQ(tiers_of(65, 64), 2);
+  EXPECT_EQ(tiers_of(2048, 64), 2);
+  EXPECT_EQ(tiers_of(2049, 64), 3);
+}
+
+TEST(Owning, PlainAndTracedAgree) {
+  const OwningFigures figures = *owning_figures(built_in(), std::nullopt, "");
+  Installed chip;
+  chip.name = "one";
+  chip.made = Dollars(3000.0);
+  chip.power = Watts(700.0);
+  chip.beside = Watts(500.0);
+  chip.scale_up = BytesPerSecond(450e9);
+  chip.is_switched = true;
+  chip.domain = 144;
+  chip.scale_out = BytesPerSecond(50e9);
+  chip.chips = 4096;
+  Ledger ledger;
+  const Owning<Plain> plain = owning(Plain{}, figures, chip);
+  const Owning<Traced> traced = owning(Traced{&ledger}, figures, chip);
+  EXPECT_EQ(plain.all.value(), traced.all.value());
+  EXPECT_EQ(plain.capital.value(), traced.capital.value());
+  chip.domain = 8;  // copper
+  EXPECT_LT(owning(Plain{}, figures, chip).network, plain.network);
 }
 
 }  // namespace

@@ -5,21 +5,10 @@
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/predict/design/read_spread.h"
 
 namespace assay::design {
 namespace {
-
-template <class Q>
-void read_spread(RecordReader& in, std::string_view key, Spread<Q>& out) {
-  in.table(key, [&](RecordReader& one) {
-    one.number("typical", out.typical);
-    out.low = out.high = out.typical;
-    if (one.has("low")) one.number("low", out.low);
-    if (one.has("high")) one.number("high", out.high);
-    if (out.typical.value < out.low.value || out.high.value < out.typical.value)
-      one.fault("typical", "lies between low and high");
-  });
-}
 
 void read_node(Node& node, RecordReader& in) {
   read_spread(in, "logic", node.logic);

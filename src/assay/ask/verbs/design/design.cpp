@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "assay/ask/draw/chart/chart.h"
+#include "assay/ask/verbs/option_values.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::design_verb {
@@ -129,6 +130,33 @@ Result<report::Response> known_chips(const Context& context) {
   return response;
 }
 
+/// What an hour of the chip costs who owns it.
+Result<void> add_owning(const Request& request, const DesignQuery& query, const ChipFigures<Plain>& figures,
+                        Watts power, const std::string& file, const Context& context, report::Response& response) {
+  ASSAY_TRY(owning, owning_of(request, context));
+  ASSAY_TRY(root, parse_toml(file, query.chip.chip_id()));
+  ASSAY_TRY(chip, hardware::load_chip(std::move(root), query.chip.chip_id(), true, context.catalogue));
+  std::int64_t chips = 0;
+  ASSAY_SET(chips, count_or(request, "chips", 1024));
+  const design::Installed at = installed(query, figures, power, chip, owning, static_cast<double>(chips));
+  report::Members members = owning_members(owning, design::owning(Plain{}, owning, at));
+  members.emplace_back("chips", chips);
+  response.results.emplace_back("owning", std::move(members));
+  if (request.explain()) response.derived.push_back(design::owning(Traced{&response.ledger}, owning, at).all.id);
+  return {};
+}
+
+/// Options of the search of shapes need its model.
+Result<void> check_options(const Request& request) {
+  if (request.has("model-shape")) return {};
+  for (const char* option :
+       {"on", "batch", "seq", "parameters", "flops", "time", "latency", "tokens", "fields", "range", "law"})
+    if (request.has(option))
+      return fail(fmt::format("--{}", option), "it counts for the search of a model's shape",
+                  "--model-shape MODEL names it", Error::Kind::usage);
+  return {};
+}
+
 Result<void> write_chip(const Request& request, const DesignQuery& query, const std::string& text,
                         report::Response& response) {
   const auto directory = request.value("out");
@@ -136,7 +164,7 @@ Result<void> write_chip(const Request& request, const DesignQuery& query, const 
   if (query.chip.base.empty())
     return fail("--out", "a chip file needs a base",
                 "base = \"h100-sxm\" in the design: the chip whose network and hosts it has");
-  response.files.emplace_back(fmt::format("{}/chips/{}.toml", *directory, query.chip.id), text);
+  response.files.emplace_back(fmt::format("{}/chips/{}.toml", *directory, query.chip.chip_id()), text);
   return {};
 }
 
@@ -159,13 +187,9 @@ Result<std::string> design_text(const std::string& name, const Context& context)
   return attached_text(name, "FILE", context);
 }
 
-Result<DesignQuery> query_of(const Toml& root, const std::string& file, const Context& context) {
-  DesignQuery query;
-  ASSAY_SET(query.technology, design::technology_of(context.catalogue));
-  ASSAY_TRY(known, design::known_designs(context.catalogue));
+Result<void> read_chip(const Toml& root, const std::string& file, const Context& context, DesignQuery& query) {
   ASSAY_SET(query.chip, design::read_design(root, file, *query.technology));
   if (!query.chip.base.empty()) ASSAY_CHECK(context.catalogue.chip(query.chip.base, file + ": base"));
-  query.calibration = design::calibrate(*known, *query.technology, query.chip.id);
   for (const Die& die : query.chip.dies)
     if (!query.calibration.layout(die.style)) {
       std::vector<std::string> styles;
@@ -173,6 +197,16 @@ Result<DesignQuery> query_of(const Toml& root, const std::string& file, const Co
       return fail(file + ": die.style", fmt::format("no known die has the style {}", in_quotes(die.style)),
                   "one of " + join(styles, ", "));
     }
+  return {};
+}
+
+Result<DesignQuery> query_of(const Toml& root, const std::string& file, const Context& context) {
+  DesignQuery query;
+  ASSAY_SET(query.technology, design::technology_of(context.catalogue));
+  ASSAY_TRY(known, design::known_designs(context.catalogue));
+  const Toml* id = root.find("id");
+  query.calibration = design::calibrate(*known, *query.technology, id ? id->text : "");
+  ASSAY_CHECK(read_chip(root, file, context, query));
   return query;
 }
 
@@ -209,7 +243,9 @@ Clocked clocked(const DesignQuery& query, const ChipFigures<Plain>& figures, std
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_CHECK(check_options(request));
   if (request.has("workload")) return search(request, context);
+  if (request.has("model-shape")) return model_shapes(request, context);
   if (request.arguments().empty()) return known_chips(context);
   const std::string& name = request.arguments().front();
   ASSAY_TRY(text, design_text(name, context));
@@ -256,8 +292,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                        {"test", figures.cost.test}};
   if (chip.volume) cost.emplace_back("masks_and_design", figures.cost.once);
   out.emplace_back("cost", std::move(cost));
-  const std::string file = design::chip_file(chip, at.clock, at.power);
-  if (!chip.base.empty()) out.emplace_back("chip", file);
+  const std::string file = design::chip_file(chip, design::rates_of(chip, at.clock), at.power);
+  if (!chip.base.empty()) {
+    out.emplace_back("chip", file);
+    ASSAY_CHECK(add_owning(request, query, figures, at.power, file, context, response));
+  }
   ASSAY_CHECK(write_chip(request, query, file, response));
   response.notes.push_back(
       "ranges vary one figure of the technology after the other; the parts that nobody lists are those of known dies");
@@ -268,7 +307,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.explain()) {
     const Traced num{&response.ledger};
     const ChipFigures<Traced> traced = design::chip_figures(num, query.designed());
-    response.derived = {traced.area.id, traced.power.all.id, traced.cost.all.id};
+    for (const int id : {traced.cost.all.id, traced.power.all.id, traced.area.id})
+      response.derived.insert(response.derived.begin(), id);
   }
   if (request.picture()) response.picture = picture_of(query, figures);
   const std::string reason = !at.impossible.empty() ? at.impossible : impossible(query, figures);
