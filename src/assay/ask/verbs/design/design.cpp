@@ -187,9 +187,8 @@ Result<std::string> design_text(const std::string& name, const Context& context)
   return attached_text(name, "FILE", context);
 }
 
-Result<void> read_chip(const Toml& root, const std::string& file, const Context& context, DesignQuery& query) {
+Result<void> read_chip(const Toml& root, const std::string& file, DesignQuery& query) {
   ASSAY_SET(query.chip, design::read_design(root, file, *query.technology));
-  if (!query.chip.base.empty()) ASSAY_CHECK(context.catalogue.chip(query.chip.base, file + ": base"));
   for (const Die& die : query.chip.dies)
     if (!query.calibration.layout(die.style)) {
       std::vector<std::string> styles;
@@ -206,7 +205,11 @@ Result<DesignQuery> query_of(const Toml& root, const std::string& file, const Co
   ASSAY_TRY(known, design::known_designs(context.catalogue));
   const Toml* id = root.find("id");
   query.calibration = design::calibrate(*known, *query.technology, id ? id->text : "");
-  ASSAY_CHECK(read_chip(root, file, context, query));
+  ASSAY_CHECK(read_chip(root, file, query));
+  if (query.chip.base.empty()) return query;
+  ASSAY_TRY(base, context.catalogue.chip(query.chip.base, file + ": base"));
+  if (base.power && base.power->system)
+    query.beside = std::max(Watts(), base.power->system->value - base.power->chip.value);
   return query;
 }
 

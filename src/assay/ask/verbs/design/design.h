@@ -18,6 +18,7 @@ struct DesignQuery {
   const design::Technology* technology = nullptr;
   design::Calibration calibration;
   design::ChipDesign chip;
+  Watts beside;  ///< a chip's share of its server, as of the base
   design::Designed designed() const { return {chip, *technology, calibration}; }
 };
 
@@ -26,7 +27,7 @@ Result<std::string> attached_text(const std::string& path, std::string_view wher
 /// A chip of the catalogue's designs by its id, or the text of a file.
 Result<std::string> design_text(const std::string& name, const Context& context);
 /// Reads a design into a query whose technology and calibration are there.
-Result<void> read_chip(const Toml& root, const std::string& file, const Context& context, DesignQuery& query);
+Result<void> read_chip(const Toml& root, const std::string& file, DesignQuery& query);
 Result<DesignQuery> query_of(const Toml& root, const std::string& file, const Context& context);
 
 /// Why a chip cannot be built, if so: what is too large even at the low end of its range, and what would help.

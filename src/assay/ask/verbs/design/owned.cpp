@@ -19,11 +19,7 @@ design::Installed installed(const DesignQuery& query, const design::ChipFigures<
   out.made = figures.cost.all;
   out.power = power;
   out.chips = chips;
-  if (chip.power && chip.power->system) {
-    // The server of the base, whose chip draws what its own file says.
-    const Watts own = query.chip.published ? query.chip.published->value : power;
-    out.beside = std::max(Watts(), chip.power->system->value - own);
-  }
+  out.beside = query.beside;
   if (const auto& up = chip.network.scale_up) {
     out.scale_up = static_cast<double>(up->links.value) * up->link_bandwidth.value;
     out.is_switched = up->kind == "switched";

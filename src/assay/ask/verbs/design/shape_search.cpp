@@ -147,7 +147,8 @@ class Trials {
     tried.loss = design::loss(*query_.law, static_cast<double>(parameters.active), tried.tokens);
     if (budget.latency && tried.step > *budget.latency)
       tried.why_not = fmt::format("a step takes {}", human(tried.step));
-    tried.score = budget.is_speed() ? -std::log(tried.speed) : tried.loss;
+    // Fewer parameters are no merit: those that fit count by what they do in a second.
+    tried.score = budget.is_speed() ? -std::log(tried.speed * static_cast<double>(parameters.active)) : tried.loss;
     return {};
   }
 

@@ -163,8 +163,8 @@ Result<DesignQuery> Space::query_at(const std::vector<std::size_t>& at) const {
                     "e.g. \"die.0.cores\" or \"clock\"");
       *place = value_of(at, i, part);
     }
-  DesignQuery query{base_.technology, base_.calibration, {}};
-  ASSAY_CHECK(read_chip(root, workload_.design, context_, query));
+  DesignQuery query = base_;
+  ASSAY_CHECK(read_chip(root, workload_.design, query));
   return query;
 }
 
@@ -247,12 +247,11 @@ Result<Answered> Space::answers(const Documents& documents, hardware::Catalogue&
     std::string line = asked.ask;
     replace_all(line, "{chip}", base_.chip.chip_id());
     for (const auto& [word, value] : documents.words) replace_all(line, word, value);
-    ASSAY_TRY(request, parse_request_text(line));
-    const auto response = ask_within(request, context);
+    const auto request = parse_request_text(line);
+    auto response = request ? ask_within(*request, context) : tl::unexpected<Error>(request.error());
     if (!response) {
-      Error error = response.error();
-      error.where = workload_.file + ": " + in_quotes(line) + ": " + error.where;
-      return tl::unexpected(std::move(error));
+      Error error = std::move(response).error();
+      return within(fmt::format("{}: {}", workload_.file, in_quotes(line)), std::move(error));
     }
     if (response->outcome != report::Outcome::ok) {
       out.why_not = response->headline;
