@@ -364,6 +364,21 @@ export interface TrainResults {
     checkpoint_interval: Quantity;
   };
   encoder_sequence_length?: number;
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ServeResults {
   model: string;
@@ -930,6 +945,21 @@ export interface ServeResults {
     critical_batch: number | string;
     experts_touched?: number;
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ScalingResults {
   cluster: string;
@@ -1279,6 +1309,21 @@ export interface ScalingResults {
     bubble: number;
     bubble_over_work: number;
   };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface RooflineResults {
   operation?: string;
@@ -1380,6 +1425,21 @@ export interface RooflineResults {
       verdict?: string;
     };
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ShardResults {
   expression: string;
@@ -1480,6 +1540,21 @@ export interface ShardResults {
     bytes_predicted: Quantity;
     ok: boolean;
   };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface LayerResults {
   cluster: string;
@@ -1560,6 +1635,21 @@ export interface LayerResults {
     };
     arguments: Arguments;
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface CollectiveResults {
   collective: string;
@@ -1636,6 +1726,21 @@ export interface CollectiveResults {
       from: number[];
     }[][];
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ClustersResults {
   cluster: string;
@@ -1693,6 +1798,21 @@ export interface ClustersResults {
     source: string;
   }[];
   power?: Quantity;
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface SystolicResults {
   array: string;
@@ -1726,6 +1846,21 @@ export interface SystolicResults {
   clock?: Quantity;
   time?: Quantity;
   achieved?: Quantity;
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ValidateResults {
   reported?: number;
@@ -1801,6 +1936,21 @@ export interface ValidateResults {
     value: string;
     bound: string;
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface BookResults {
   passed?: number;
@@ -1838,6 +1988,21 @@ export interface BookResults {
     }[];
     picture?: "still" | "steps";
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ProfileResults {
   file: string;
@@ -2280,6 +2445,21 @@ export interface ProfileResults {
     byte_offset?: Quantity;
     order?: string;
   };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface ModelsResults {
   id?: string;
@@ -2409,6 +2589,21 @@ export interface ModelsResults {
       tensors: number;
       elements: number;
       dtype: string;
+    }[];
+  };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
     }[];
   };
 }
@@ -2574,6 +2769,21 @@ export interface ChipsResults {
   side_by_side?: {
     part: string;
   }[];
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface TransferResults {
   cluster: string;
@@ -2617,6 +2827,21 @@ export interface TransferResults {
     time: Quantity;
     hidden: boolean;
     exposed: Quantity;
+  };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
   };
 }
 export interface RunResults {
@@ -2951,6 +3176,21 @@ export interface RunResults {
   tokens_equal?: boolean;
   largest_shortfall?: number;
   interrupted?: boolean;
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
 }
 export interface Results {
   train: TrainResults;
@@ -3046,6 +3286,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   serve: {
@@ -3124,6 +3365,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   scaling: {
@@ -3157,6 +3399,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "picture": {"help":"ratio (arithmetic over communication) or time","kind":"choice","choices":["ratio","time"],"placeholder":"WHAT"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   roofline: {
@@ -3177,6 +3420,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "measured": {"help":"how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator","kind":"text","standard":"flushed","placeholder":"WAY"},
     "attention-kernel": {"help":"of attention: auto (default), flash2 or cudnn","kind":"choice","choices":["auto","flash2","cudnn"],"standard":"auto","placeholder":"NAME"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   shard: {
@@ -3189,6 +3433,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "overlap": {"help":"with --on: also the product in chunks that travel while others are multiplied","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   layer: {
@@ -3202,6 +3447,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "one": {"help":"one product A[I, J] * B[J, K] -> C[I, K]","kind":"flag"},
     "result": {"help":"with --one: the sharding of C, or `any` (default: C[I, K] on every device)","kind":"text","placeholder":"TENSOR"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   collective: {
@@ -3218,6 +3464,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "vary": {"help":"sweep bytes, chips, sharded-by, or the imbalance of ragged-all-to-all: doubling, or a list","kind":"text","placeholder":"bytes=1kB..1GB"},
     "simulate": {"help":"also simulate it chunk by chunk on every link","kind":"flag"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   clusters: {
@@ -3225,6 +3472,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   systolic: {
@@ -3236,6 +3484,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "single-buffered": {"help":"weights cannot load while a tile is running","kind":"flag"},
     "animate": {"help":"write an animated svg: what each cell holds, cycle by cycle; for small arrays","kind":"file","placeholder":"FILE"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   validate: {
@@ -3246,12 +3495,14 @@ export const options: Record<Verb, Record<string, Option>> = {
     "without-each": {"help":"the error of a set without the effect of each fitted number, all others as they are (of rows that fits use)","kind":"flag"},
     "fitted": {"help":"predict the rows that fits use, with the calibration that was fitted to them","kind":"flag"},
     "unanswered": {"help":"also list the rows that cannot be predicted, and why","kind":"flag"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   book: {
     "chapter": {"help":"a chapter, or the id of one fact","kind":"text"},
     "left-out": {"help":"also list what is not checked, and why","kind":"flag"},
     "figures": {"help":"only list the requests that draw the figures","kind":"flag"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   profile: {
@@ -3263,6 +3514,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "against": {"help":"a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it predicts, step by step, and what to do about it; alone: the request that the profile's own shapes imply (for a profile)","kind":"request","placeholder":"REQUEST"},
     "perfetto": {"help":"write the device's timeline, by category, for ui.perfetto.dev (for a profile)","kind":"file","placeholder":"FILE"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s (for a profile or a compiled program)","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   models: {
@@ -3274,6 +3526,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "attention": {"help":"keys that a query attends to: exact, half or full sequence","kind":"choice","choices":["exact","half","full"],"placeholder":"COUNT"},
     "vary": {"help":"sweep the length of sequences: attention's share of the work, its intensity, and the cache","kind":"text","placeholder":"seq=1k..128k"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   chips: {
@@ -3283,6 +3536,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   transfer: {
@@ -3294,6 +3548,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "buffers": {"help":"tiles that are on their way at once (default 2)","kind":"count","standard":"2","placeholder":"N"},
     "while": {"help":"what runs meanwhile: says whether the transfer hides behind it","kind":"quantity","unit":"s","placeholder":"TIME"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   run: {
@@ -3359,6 +3614,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "speculate": {"help":"draft N tokens with the first layers, and verify them at once (for a serving run)","kind":"count","placeholder":"N"},
     "draft-layers": {"help":"layers that draft (default 1) (for a serving run)","kind":"count","standard":"1","placeholder":"N"},
     "cache": {"help":"what the cache is split by: heads, batch or sequence (default heads) (for a serving run)","kind":"choice","choices":["heads","batch","sequence"],"standard":"heads","placeholder":"HOW"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
 };

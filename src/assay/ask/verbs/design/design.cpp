@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/verbs/option_values.h"
 #include "assay/base/text.h"
 
@@ -56,26 +55,6 @@ report::Items die_rows(const DesignQuery& query, const ChipFigures<Plain>& figur
     rows.emplace_back(std::move(row));
   }
   return rows;
-}
-
-draw::Scene picture_of(const DesignQuery& query, const ChipFigures<Plain>& figures) {
-  draw::Chart chart;
-  chart.title = query.chip.name;
-  chart.subtitle = fmt::format("{} of silicon", human(figures.area));
-  chart.x = {"die", "", draw::ScaleKind::linear, {}, draw::NumberStyle::compact};
-  chart.y = {"area", "mm2", draw::ScaleKind::linear, {}, draw::NumberStyle::compact};
-  const std::pair<const char*, Area DieArea<Plain>::*> parts[] = {{"logic", &DieArea<Plain>::logic},
-                                                                  {"on-chip memory", &DieArea<Plain>::memory},
-                                                                  {"stacks", &DieArea<Plain>::stacks},
-                                                                  {"links", &DieArea<Plain>::links},
-                                                                  {"die", &DieArea<Plain>::all}};
-  for (const auto& [label, part] : parts) {
-    draw::ChartSeries series{label, {}, draw::SeriesStyle::line};
-    for (std::size_t i = 0; i < figures.dies.size(); ++i)
-      series.points.push_back({static_cast<double>(i + 1), (figures.dies[i].*part).value()});
-    chart.series.push_back(std::move(series));
-  }
-  return draw::draw(chart);
 }
 
 /// Predicted beside published, each by a calibration without the chip.

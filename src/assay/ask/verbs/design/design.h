@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "assay/ask/draw/scene.h"
 #include "assay/ask/report/response.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/chip.h"
@@ -39,6 +40,9 @@ struct Clocked {
   std::string impossible;
 };
 Clocked clocked(const DesignQuery& query, const design::ChipFigures<Plain>& figures, std::optional<Watts> limit);
+
+/// The dies with their parts.
+draw::Scene picture_of(const DesignQuery& query, const design::ChipFigures<Plain>& figures);
 
 /// What --owning says, over the catalogue's figures.
 Result<design::OwningFigures> owning_of(const Request& request, const Context& context);
