@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "assay/ask/report/patterns.h"
 #include "assay/base/text.h"
@@ -157,28 +158,30 @@ std::string nearest_name(const Ledger& ledger, int id) {
 
 }  // namespace
 
-Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots, std::size_t most) {
+Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots,
+                    const std::function<bool(const Node&)>& counts) {
   Items rows;
   for (const int root : roots) {
     struct Input {
       int id = -1;
       double elasticity = 0.0;
     };
-    std::map<std::pair<std::string_view, std::string_view>, Input> inputs;  // given several times: one number
+    // One figure under several names is one number; what has no place in a file is told by its name.
+    std::map<std::tuple<std::string_view, std::string_view, double>, Input> inputs;
     const std::vector<double> by = derivatives_of(ledger, root);
     const double result = ledger.at(root).quantity.value;
     for (int id = 0; id <= root; ++id) {
       const Node& node = ledger.at(id);
-      if (node.op != Node::Op::given || by[static_cast<std::size_t>(id)] == 0.0) continue;
-      Input& input = inputs[{node.name, node.source}];
-      input.id = id;
+      if (node.op != Node::Op::given || by[static_cast<std::size_t>(id)] == 0.0 || !counts(node)) continue;
+      const bool is_placed = contains(node.source, ".toml:");
+      Input& input = inputs[{is_placed ? "" : node.name, node.source, is_placed ? node.quantity.value : 0.0}];
+      if (input.id < 0) input.id = id;
       input.elasticity += by[static_cast<std::size_t>(id)] * node.quantity.value / result;
     }
     std::vector<Input> sorted;
     for (const auto& [name, input] : inputs) sorted.push_back(input);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Input& a, const Input& b) { return std::abs(a.elasticity) > std::abs(b.elasticity); });
-    sorted.resize(std::min(sorted.size(), most));
     for (const Input& input : sorted) {
       const Node& node = ledger.at(input.id);
       rows.emplace_back(Members{{"result", nearest_name(ledger, root)},
@@ -215,18 +218,23 @@ Items near_kinks(const Ledger& ledger, const std::vector<int>& roots, double nea
 }
 
 void add_derivatives(Response& response) {
-  constexpr std::size_t most = 12;
+  constexpr std::size_t most_kinks = 12;
   constexpr double near = 0.1;
   if (response.derived.empty()) {
     response.notes.emplace_back("this answer has no derivation, and so no derivatives");
     return;
   }
+  const auto all = [](const Node&) { return true; };
+  const auto is_figure = [](const Node& node) {
+    return contains(node.source, ".toml:") || node.source.starts_with("--");
+  };
   response.results.emplace_back("derivatives",
-                                Members{{"inputs", moving_inputs(response.ledger, response.derived, most)},
-                                        {"kinks", near_kinks(response.ledger, response.derived, near, most)}});
+                                Members{{"inputs", moving_inputs(response.ledger, response.derived, all)},
+                                        {"figures", moving_inputs(response.ledger, response.derived, is_figure)},
+                                        {"kinks", near_kinks(response.ledger, response.derived, near, most_kinks)}});
   if (response.screen)
     add_blocks(*response.screen, Reader(response.results),
-               "Moved by: 8 rows of derivatives.inputs: result = {result} | input = {input} | value = {value} | "
+               "Moved by: 8 rows of derivatives.figures: result = {result} | input = {input} | value = {value} | "
                "1 % of it = {elasticity:+.2f} %\n"
                "Near: 4 rows of derivatives.kinks: result = {result} | wins = {wins} | next = {next} | "
                "apart = {apart%}\n");

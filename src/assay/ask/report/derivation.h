@@ -1,5 +1,6 @@
 // Which part of a derivation an answer shows.
 #pragma once
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -22,13 +23,15 @@ ShownDerivation shown_derivation(const Response& response);
 
 /// How much each given number moves the results at `roots`: exact, from one pass over the record back to front. Rows
 /// {result, input, value, elasticity, source}, where the elasticity says by how many percent the result changes for
-/// one percent of the input; the strongest first, at most `most` for each result. Maxima follow their winner.
-Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots, std::size_t most);
+/// one percent of the input; the strongest first, of those that count. Maxima follow their winner.
+Items moving_inputs(const Ledger& ledger, const std::vector<int>& roots,
+                    const std::function<bool(const Node&)>& counts);
 /// Maxima and minima on the way to a result whose loser is within `near` of the winner: {result, wins, next, apart},
 /// the nearest first. Beyond that change of an input another one moves the result.
 Items near_kinks(const Ledger& ledger, const std::vector<int>& roots, double near, std::size_t most);
 
-/// Adds both to the results of an answer that has a derivation, and to its screen.
+/// Adds both to the results of an answer that has a derivation, and to its screen: all that is given, and of these the
+/// figures of files and options.
 void add_derivatives(Response& response);
 
 }  // namespace assay::report

@@ -36,6 +36,57 @@ double number_at(const report::Value& results, std::string_view path) {
   return found.value_or(-1.0);
 }
 
+/// Of the figures that --derivatives gives for the first result, the elasticity of those from a line of a chip's file.
+double elasticity_of(const report::Value& results, std::string_view result, double value) {
+  const auto figures = report::find_path(results, "derivatives.figures");
+  double sum = 0.0;
+  for (const report::Value& row : std::get<report::Items>(figures->data()))
+    if (std::get<std::string>(row.find("result")->data()) == result &&
+        std::get<std::string>(row.find("source")->data()).starts_with("chips/") &&
+        std::abs(number_at(row, "value") / value - 1.0) < 1e-9)
+      sum += number_at(row, "elasticity");
+  return sum;
+}
+
+// What --derivatives says is what --set does.
+TEST(Agreement, DerivativesAreWhatSettingANumberChanges) {
+  struct Case {
+    const char *request, *result, *path, *key;
+    double value;
+    const char* unit;
+  };
+  const std::string train =
+      "train llama-3-8b --on h100-sxm:16 --batch 64seq --seq 4096 --dp 16 --zero 2 --micro-batch 1 --recompute none "
+      "--offload none";
+  const std::string serve = "serve llama-3-70b --on h100-sxm:8 --prompt 1000 --output 200 --batch 32 --tp 8";
+  const Case cases[] = {
+      {train.c_str(), "step time", "step_time.estimate", "peak.bf16", 989.4e12, "FLOP/s"},
+      {train.c_str(), "step time", "step_time.estimate", "memory.hbm.bandwidth", 3.35e12, "B/s"},
+      {train.c_str(), "step time", "step_time.estimate", "network.scale_out.bandwidth", 50e9, "B/s"},
+      {serve.c_str(), "output tokens per second per chip", "served.output_tokens_per_second_per_chip",
+       "memory.hbm.bandwidth", 3.35e12, "B/s"},
+      {serve.c_str(), "output tokens per second per chip", "served.output_tokens_per_second_per_chip", "peak.bf16",
+       989.4e12, "FLOP/s"},
+      {"roofline 'bf16[4096,4096] @ bf16[4096,4096]' --on h100-sxm", "estimate", "time.estimate", "peak.bf16", 989.4e12,
+       "FLOP/s"},
+  };
+  for (const Case& one : cases) {
+    const auto base = answer_of(std::string(one.request) + " --derivatives");
+    ASSERT_TRUE(base) << one.request << ": " << base.error().what;
+    const auto at = [&](double factor) {
+      const auto moved =
+          answer_of(fmt::format("{} --set '{}={} {}'", one.request, one.key, factor * one.value, one.unit));
+      EXPECT_TRUE(moved) << moved.error().what;
+      return moved ? number_at(report::Value(moved->results), one.path) : -1.0;
+    };
+    constexpr double step = 1e-4;
+    const double finite =
+        (at(1.0 + step) - at(1.0 - step)) / (2.0 * step) / number_at(report::Value(base->results), one.path);
+    EXPECT_NEAR(elasticity_of(report::Value(base->results), one.result, one.value), finite, 2e-3)
+        << one.request << ": " << one.key;
+  }
+}
+
 /// The root of that name, or else the first value of that name in the derivation.
 double derived(const report::Response& response, std::string_view name) {
   for (const int id : response.derived)
