@@ -125,6 +125,7 @@ export interface TrainResults {
   breakdown: {
     compute: Quantity;
     of_which_recompute: Quantity;
+    of_which_uneven_stages: Quantity;
     tensor_collectives: Quantity;
     context_collectives: Quantity;
     expert_collectives: Quantity;
@@ -366,6 +367,13 @@ export interface TrainResults {
   encoder_sequence_length?: number;
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -953,6 +961,13 @@ export interface ServeResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1317,6 +1332,13 @@ export interface ScalingResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1427,6 +1449,13 @@ export interface RooflineResults {
   }[];
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -1548,6 +1577,13 @@ export interface ShardResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1637,6 +1673,13 @@ export interface LayerResults {
   }[];
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -1734,6 +1777,13 @@ export interface CollectiveResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1806,6 +1856,13 @@ export interface ClustersResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1848,6 +1905,13 @@ export interface SystolicResults {
   achieved?: Quantity;
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -1944,6 +2008,13 @@ export interface ValidateResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -1990,6 +2061,13 @@ export interface BookResults {
   }[];
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -2453,6 +2531,13 @@ export interface ProfileResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -2593,6 +2678,13 @@ export interface ModelsResults {
   };
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -2777,6 +2869,13 @@ export interface ChipsResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
@@ -2830,6 +2929,13 @@ export interface TransferResults {
   };
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;
@@ -3178,6 +3284,13 @@ export interface RunResults {
   interrupted?: boolean;
   derivatives?: {
     inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    figures: {
       result: string;
       input: string;
       value: Quantity | number;

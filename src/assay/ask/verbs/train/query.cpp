@@ -267,7 +267,9 @@ Result<void> read_choices(const Request& request, const AssumedSoftware& softwar
   return {};
 }
 
-Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster) {
+namespace {
+
+Result<TrainQuery> read_once(const Request& request, const Context& context, const hardware::Cluster& cluster) {
   TrainQuery query;
   ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL",
                                         request.value("as").value_or("")));
@@ -322,6 +324,19 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(check_choices(query));
   ASSAY_CHECK(keep_to_software(query));
   return query;
+}
+
+}  // namespace
+
+Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster) {
+  ASSAY_TRY(query, read_once(request, context, cluster));
+  if (query.refused.empty()) return query;
+  // What the usual software cannot run, it does not run: another one does, of which nothing is known but what was best.
+  ASSAY_TRY(open, read_once(request.with("software", "any"), context, cluster));
+  open.refused_by = query.software.name;
+  open.notes.insert(open.notes.end(), query.refused.begin(), query.refused.end());
+  open.notes.emplace_back("the best that was measured on such chips is assumed instead (--software any)");
+  return open;
 }
 
 }  // namespace assay::verbs::train

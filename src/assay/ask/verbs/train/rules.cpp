@@ -170,11 +170,10 @@ Result<void> keep_to_software(TrainQuery& query) {
       return fail(conflict.option, fmt::format("{} cannot run this: {}", software.text(), conflict.what),
                   allowed + "--software any searches the open space");
     }
-    query.notes.push_back(fmt::format("{} cannot be run by {}, the usual software on such chips: {}", conflict.option,
-                                      software.text(), conflict.what));
-    search::drop_rule(rules, conflict.rule);
-    query.is_open = true;
+    query.refused.push_back(fmt::format("{} cannot be run by {}, the usual software on such chips: {}", conflict.option,
+                                        software.text(), conflict.what));
   }
+  if (!query.refused.empty()) return {};
   search::TrainingChoices& choices = query.choices;
   if (choices.offloads.size() > 1)
     std::erase_if(choices.offloads,
@@ -186,7 +185,7 @@ Result<void> keep_to_software(TrainQuery& query) {
 void widen(TrainQuery& query, std::string_view why) {
   query.notes.push_back(fmt::format("{}: every strategy is searched", why));
   query.choices = query.open_choices;
-  query.is_open = true;
+  query.refused_by = query.software.name;
 }
 
 Error why_nothing_runs(const TrainQuery& query) {

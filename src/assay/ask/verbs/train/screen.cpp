@@ -52,9 +52,12 @@ std::vector<BarPart> time_parts(const Reader& results) {
   constexpr double rounding = 1e-3;
   if (kernels > (1.0 + rounding) * compute)
     parts = {{"compute", compute}};
-  else
-    parts.push_back(
-        {results.number("strategy.pp") > 1.0 ? "uneven stages" : "other kernels", std::max(compute - kernels, 0.0)});
+  else {
+    // Where the host launches kernels more slowly than they run, passes take as long as the launches.
+    const double uneven = std::min(results.number("breakdown.of_which_uneven_stages"), compute - kernels);
+    parts.push_back({"uneven stages", std::max(uneven, 0.0)});
+    parts.push_back({"waiting for launches", std::max(compute - kernels - uneven, 0.0)});
+  }
   for (const auto& [key, name] :
        {std::pair{"tensor_collectives", "tensor parallelism"}, std::pair{"context_collectives", "context parallelism"},
         std::pair{"expert_collectives", "expert parallelism"}, std::pair{"weights_exposed", "weight gathering"},

@@ -91,9 +91,11 @@ Result<report::Items> stage_rows(const TrainQuery& query, const training::Strate
   });
 }
 
-report::Members breakdown_members(const training::StepParts& part) {
+report::Members breakdown_members(const training::TrainingCost& cost) {
+  const training::StepParts& part = cost.parts;
   report::Members members{{"compute", part.compute},
                           {"of_which_recompute", part.recompute},
+                          {"of_which_uneven_stages", cost.uneven},
                           {"tensor_collectives", part.tensor},
                           {"context_collectives", part.context},
                           {"expert_collectives", part.expert},
@@ -235,7 +237,7 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
   note_offload(request, query, best, response.notes);
   if (report::Members interval = memory_interval(query, cost.memory); !interval.empty())
     out.emplace_back("memory_interval", std::move(interval));
-  out.emplace_back("breakdown", breakdown_members(cost.parts));
+  out.emplace_back("breakdown", breakdown_members(cost));
   ASSAY_CHECK(report::put(out, "breakdown_by_kind", kind_rows(query, best.strategy)));
   out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
@@ -378,9 +380,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   add_search_notes(request, query, best.strategy, response.notes);
   add_padding_note(query, best.strategy, response.notes);
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}{}", human(cost.estimate),
-                                    100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy),
-                                    query.is_open ? fmt::format(", which {} cannot run", query.software.name) : "");
+    response.headline =
+        fmt::format("{} per step, {:.1f} % MFU, {} with {}{}", human(cost.estimate), 100.0 * reached.mfu,
+                    verdict_text(query, cost), strategy_text(best.strategy),
+                    query.refused_by.empty() ? "" : fmt::format(", which {} cannot run", query.refused_by));
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);

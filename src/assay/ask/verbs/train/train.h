@@ -36,7 +36,8 @@ struct TrainQuery {
   training::TrainingQuestion question;   ///< its setup points at `imported`; see bind()
   search::TrainingChoices choices;       ///< that keep to the software
   search::TrainingChoices open_choices;  ///< the same of the open space
-  bool is_open = false;                  ///< the plan may be one that the software cannot run
+  std::string refused_by;                ///< the software that cannot run what was asked for; may be empty
+  std::vector<std::string> refused;      ///< what the usual software cannot run
   MemoryMargin margin;
   std::int64_t sequence = 0;
   double batch_tokens = 0;

@@ -44,7 +44,7 @@ class WaysOut {
     query->bind();
     if (least_chips(*query) > query->question.chips) return false;
     search::TrainingCaches caches(query->question, query->sequence, query->cluster);
-    return search::any_fits(caches, query_.is_open ? query->open_choices : query->choices,
+    return search::any_fits(caches, !query_.refused_by.empty() ? query->open_choices : query->choices,
                             query->cluster.chip.hbm().capacity.value);
   }
 

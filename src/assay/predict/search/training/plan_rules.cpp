@@ -297,28 +297,4 @@ std::vector<PlanConflict> plan_conflicts(const PlanRules& rules, const TrainingC
   return std::move(out.found);
 }
 
-void drop_rule(PlanRules& rules, std::string_view rule) {
-  const PlanRules open;
-  if (rule == "schedules") rules.schedules = open.schedules;
-  if (rule == "layers") rules.layers = open.layers;
-  if (rule == "tensor") rules.tensor = open.tensor;
-  if (rule == "vocabulary") rules.vocabulary_divides = open.vocabulary_divides;
-  if (rule == "residual") rules.residuals = rules.expert_residuals = open.residuals;
-  if (rule == "fsdp") rules.fsdp = open.fsdp;
-  if (rule == "fsdp" || rule == "fsdp-with-stages") rules.stage_fsdp = open.stage_fsdp;
-  if (rule == "fsdp" || rule == "hybrid") rules.hybrid = open.hybrid;
-  if (rule == "zero") rules.zeros = open.zeros;
-  if (rule == "zero" || rule == "zero-with-stages") rules.stage_zeros = open.stage_zeros;
-  if (rule == "zero" || rule == "zero-with-fsdp") rules.fsdp_zeros = open.fsdp_zeros;
-  if (rule == "context") rules.contexts = open.contexts;
-  if (rule == "experts") {
-    rules.experts = open.experts;
-    rules.experts_over = open.experts_over;
-    rules.experts_over_whole = open.experts_over_whole;
-  }
-  if (rule == "recompute") rules.policies = open.policies;
-  if (rule == "offload") rules.offloads = open.offloads;
-  if (rule == "order") rules.orders.clear();
-}
-
 }  // namespace assay::search

@@ -66,7 +66,5 @@ struct PlanConflict {
 };
 std::vector<PlanConflict> plan_conflicts(const PlanRules& rules, const TrainingChoices& choices,
                                          const model::Transformer& model, const hardware::Cluster& cluster);
-/// Allows everything that a rule would forbid.
-void drop_rule(PlanRules& rules, std::string_view rule);
 
 }  // namespace assay::search

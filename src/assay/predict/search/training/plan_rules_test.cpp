@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <limits>
 
 #include "assay/predict/search/training/caches.h"
@@ -107,7 +109,7 @@ TEST(PlanRules, StagesHoldAsManyLayersEach) {
   EXPECT_TRUE(rules.splits_layers(80, 7, 1, true));
 }
 
-TEST(PlanRules, EveryConflictIsGoneOnceItsRuleIs) {
+TEST(PlanRules, EveryBrokenRuleIsNamed) {
   const SearchCase c("h100-sxm:16");
   PlanRules rules;
   rules.schedules = rules.residuals = rules.expert_residuals = rules.contexts = rules.policies = rules.offloads = 0;
@@ -122,12 +124,9 @@ TEST(PlanRules, EveryConflictIsGoneOnceItsRuleIs) {
   choices.recompute = lower::Recompute::full();
   choices.residual = lower::ResidualScheme::sequence;
   choices.layout.emplace();
-  for (int i = 0; i < 20; ++i) {
-    const auto found = plan_conflicts(rules, choices, c.model, c.cluster);
-    if (found.empty()) break;
-    drop_rule(rules, found.front().rule);
-  }
-  EXPECT_TRUE(plan_conflicts(rules, choices, c.model, c.cluster).empty());
+  std::set<std::string> broken;
+  for (const PlanConflict& conflict : plan_conflicts(rules, choices, c.model, c.cluster)) broken.insert(conflict.rule);
+  EXPECT_GE(broken.size(), 8u);
 }
 
 }  // namespace
