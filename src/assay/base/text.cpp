@@ -403,6 +403,27 @@ std::string in_quotes(std::string_view text) {
   return out + (text.size() > limit ? "...\"" : "\"");
 }
 
+std::string printable(std::string_view text) {
+  // C0 and DEL by themselves; C1 and marks of direction in UTF-8.
+  const auto length = [&](std::size_t i) -> std::size_t {
+    const auto at = [&](std::size_t n) { return i + n < text.size() ? static_cast<unsigned char>(text[i + n]) : 0; };
+    if (at(0) < ' ' || at(0) == 0x7f) return at(0) == '\n' || at(0) == '\t' ? 0 : 1;
+    if (at(0) == 0xc2 && at(1) >= 0x80 && at(1) < 0xa0) return 2;
+    const bool turns =
+        at(0) == 0xe2 && ((at(1) == 0x80 && ((at(2) >= 0xaa && at(2) <= 0xae) || at(2) == 0x8e || at(2) == 0x8f)) ||
+                          (at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9));
+    return turns ? 3 : 0;
+  };
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t hidden = length(i);
+    for (std::size_t n = 0; n < hidden; ++n) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + n]));
+    if (hidden == 0) out += text[i];
+    i += std::max<std::size_t>(hidden, 1);
+  }
+  return out;
+}
+
 std::string place_in(std::string_view file, std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');

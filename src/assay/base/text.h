@@ -70,6 +70,10 @@ std::string plain_name(std::string_view name);
 /// Text in double quotes with control and non-ASCII bytes escaped and long text shortened, safe to print in a message.
 std::string in_quotes(std::string_view text);
 
+/// Text for a terminal: what moves its cursor or turns its writing around is shown as \xNN, but for ends of lines and
+/// tabs.
+std::string printable(std::string_view text);
+
 /// "FILE:LINE:COLUMN" of an offset in the text of a file.
 std::string place_in(std::string_view file, std::string_view text, std::size_t offset);
 

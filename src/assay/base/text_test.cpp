@@ -37,6 +37,12 @@ constexpr Dim named_dims[] = {Flops::dim,
 
 Dim any_dim() { return named_dims[*rc::gen::inRange<std::size_t>(0, std::size(named_dims))]; }
 
+TEST(Text, ControlCharactersAreShownAndDoNothing) {
+  EXPECT_EQ(printable("a\x1b[31mb\x07\n\tc"), "a\\x1b[31mb\\x07\n\tc");
+  EXPECT_EQ(printable("x\u009b1m \u202e y \u00e9 \u2588"), "x\\xc2\\x9b1m \\xe2\\x80\\xae y \u00e9 \u2588");
+  EXPECT_EQ(printable("\x7f"), "\\x7f");
+}
+
 TEST(Number, OnlyAWholeFiniteDecimalIsOne) {
   EXPECT_EQ(parse_number("1e3"), 1000.0);
   EXPECT_EQ(parse_number("-.5"), -0.5);

@@ -96,7 +96,7 @@ std::string scalar_text(const Value& value, BytePrefix bytes) {
   if (const auto* truth = std::get_if<bool>(&data)) return *truth ? "yes" : "no";
   if (const auto* count = std::get_if<std::int64_t>(&data)) return human_count(*count);
   if (const auto* ratio = std::get_if<double>(&data)) return human_number(*ratio);
-  if (const auto* text = std::get_if<std::string>(&data)) return *text;
+  if (const auto* text = std::get_if<std::string>(&data)) return printable(*text);
   if (const auto* quantity = std::get_if<QuantityValue>(&data)) return human(quantity->quantity, bytes);
   if (value.is_null()) return "-";
   return "";

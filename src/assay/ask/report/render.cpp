@@ -218,13 +218,15 @@ void text_members(const Members& members, const std::string& indent, bool colour
 
 std::string render_table(const Response& response, const RenderOptions& options) {
   std::string out;
-  if (!options.quiet && !response.headline.empty()) out += paint(response.headline, bold, options.colour) + "\n\n";
+  if (!options.quiet && !response.headline.empty())
+    out += paint(printable(response.headline), bold, options.colour) + "\n\n";
   text_members(response.results, "", options.colour, out);
   if (options.explain && !response.derived.empty())
     out += "\n" + render_derivation(response, options.colour, options.width);
   if (!options.quiet)
     for (const std::string& note : response.notes)
-      out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + note, dim, options.colour) + "\n";
+      out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + printable(note), dim, options.colour) +
+             "\n";
   return out;
 }
 

@@ -52,7 +52,7 @@ struct Painter {
     return style.colour && !text.empty() && !code.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text)
                                                           : std::string(text);
   }
-  std::string shown(std::string_view text) const { return style.utf8 ? std::string(text) : in_ascii(text); }
+  std::string shown(std::string_view text) const { return style.utf8 ? printable(text) : in_ascii(printable(text)); }
   std::size_t indent() const { return label_width ? margin + label_width + 2 : margin; }
   std::size_t room() const { return style.width - std::min(style.width, indent()); }
   std::string_view shade(std::size_t i) const {

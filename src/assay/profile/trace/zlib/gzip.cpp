@@ -27,6 +27,7 @@ Result<std::string> inflated(std::string_view bytes, std::string_view file) {
   z_stream& stream = inflater.stream;
   // zlib counts in 32 bits: input and output are handed over in pieces.
   constexpr std::size_t piece = std::size_t{1} << 26;
+  constexpr std::size_t most_times = 100, always = std::size_t{1} << 26;  // what profiles reach is 5 to 40
   std::string out(std::min(piece, bytes.size() * 8 + 1024), '\0');
   std::size_t read = 0, written = 0;
   const auto damaged = [&](std::string_view what, std::string_view hint) {
@@ -47,6 +48,9 @@ Result<std::string> inflated(std::string_view bytes, std::string_view file) {
     written += room - stream.avail_out;
     if (static_cast<double>(written) > largest_profile.in(1_B))
       return damaged(fmt::format("the content is larger than {}", human(largest_profile)), "profile fewer steps");
+    if (written > most_times * std::max<std::size_t>(bytes.size(), 1) && written > always)
+      return damaged(fmt::format("the content is more than {} times as large as the file", most_times),
+                     "no profile or program compresses like this; unpack it yourself if it is one");
     if (state == Z_STREAM_END) {
       if (stream.avail_in == 0 && read == bytes.size()) break;
       inflateReset(&stream);  // files may be several members, one behind the other
