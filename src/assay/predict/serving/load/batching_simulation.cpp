@@ -5,26 +5,12 @@
 #include <deque>
 #include <functional>
 #include <queue>
-#include <random>
 #include <vector>
+
+#include "assay/predict/serving/load/random.h"
 
 namespace assay::serving {
 namespace {
-
-/// Gives equal numbers on every platform: the standard fixes the engine, not its distributions.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  double share() { return static_cast<double>(engine_() >> 11) * 0x1.0p-53; }
-  double exponential(double mean) { return -mean * std::log1p(-share()); }
-  std::int64_t draw(const Lengths& lengths) {
-    const auto n = static_cast<double>(lengths.table().size());
-    return lengths.table()[static_cast<std::size_t>(share() * n)];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 struct Arrival {
   double time = 0;

@@ -146,6 +146,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
     const double fresh = full.prompt / static_cast<double>(question.prompt);
     const double tokens = std::min(full.chunk, std::max(full.prompt, steady_load(full).tokens));
     server.chunk = tokens / fresh;
+    server.fresh = fresh;
     const MixedTable table(question, point, profiles, links, server.most, tokens);
     server.mixed = [table, steps, slope, context, fresh](double n, double seen, double prompt) {
       return table(n, fresh * prompt, n > 0.0 ? steps(n) : Seconds()) + slope * n * (seen - context);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <string>
 
 #include "assay/base/json_scanner.h"
 #include "assay/base/text.h"
+#include "assay/predict/serving/load/request_table.h"
 
 namespace assay::serving {
 namespace {
@@ -23,8 +26,6 @@ class TraceReader {
       if (is_document_) scanner_.finish();
     }
     if (scanner_.failed()) return tl::unexpected<Error>(scanner_.fault(file));
-    if (trace_.requests.empty()) return fail(std::string(file), "there are no requests", "one JSON object per line");
-    if (first_ && *last_ > *first_) trace_.span = Seconds(*last_ - *first_);
     return {};
   }
 
@@ -37,18 +38,22 @@ class TraceReader {
   void request(bool may_be_document) {
     if (scanner_.peek() != '{') return scanner_.fail_here("a request is no object", "one JSON object per line");
     TokenCount prompt{"input_length"}, output{"output_length"};
-    std::optional<double> at;
+    std::optional<Seconds> at;
+    std::int64_t session = -1;
     bool has_requests = false;
     blocks_.clear();
     scanner_.object([&](std::string_view key) {
+      const RequestField field = request_field(key);
       if (key == "hash_ids")
         read_blocks();
-      else if (key == "input_length" || key == "in")
+      else if (field == RequestField::prompt)
         prompt.read(scanner_);
-      else if (key == "output_length" || key == "out")
+      else if (field == RequestField::output)
         output.read(scanner_);
-      else if (key == "timestamp" || key == "t")
-        read_time(key == "t" ? Seconds(1) : 1_ms, at);
+      else if (field == RequestField::time || field == RequestField::nanoseconds)
+        read_time(field == RequestField::nanoseconds ? 1_ns : key == "timestamp" ? 1_ms : 1_s, at);
+      else if (field == RequestField::session)
+        session = sessions_.emplace(std::string(scanner_.raw()), std::ssize(sessions_)).first->second;
       else if (key == "requests")
         has_requests = true, read_requests(may_be_document);
       else if (key == "block_size" && may_be_document)
@@ -63,10 +68,7 @@ class TraceReader {
       return scanner_.fail_here(fmt::format("more than {} requests", human_count(most_requests)),
                                 "take a part of them");
     trace_.requests.push_back({std::max<std::int64_t>(1, *prompt.value), std::max<std::int64_t>(1, *output.value),
-                               std::vector<std::int64_t>(blocks_.begin(), blocks_.end())});
-    if (!at) return;
-    first_ = std::min(first_.value_or(*at), *at);
-    last_ = std::max(last_.value_or(*at), *at);
+                               std::vector<std::int64_t>(blocks_.begin(), blocks_.end()), at, session});
   }
 
   /// Tokens of a prompt or an output.
@@ -83,11 +85,20 @@ class TraceReader {
     }
   };
 
-  void read_time(Seconds unit, std::optional<double>& at) {
-    if (const auto number = parse_number(scanner_.raw())) at = *number * unit.value();
+  /// Numbers in quotes are seconds.
+  void read_time(Seconds unit, std::optional<Seconds>& at) {
+    const bool is_text = scanner_.peek() == '"';
+    const std::string_view text = is_text ? scanner_.string() : scanner_.raw();
+    const auto moment = is_text ? parse_moment(text) : parse_number(text);
+    if (!moment || *moment < 0.0) return scanner_.fail_here(fmt::format("{} is no time", text), example);
+    at = is_text ? Seconds(*moment) : *moment * unit;
   }
 
   void read_blocks() {
+    if (scanner_.peek() == '{') {
+      trace_.has_components = true;
+      return scanner_.skip();
+    }
     if (scanner_.peek() != '[')
       return scanner_.fail_here("hash_ids is no list", "give numbers of the prompt's blocks, e.g. [0, 1]");
     scanner_.array([&] {
@@ -112,8 +123,20 @@ class TraceReader {
   RequestTrace& trace_;
   std::vector<std::int64_t> blocks_;  ///< of the request that is read
   bool is_document_ = false;
-  std::optional<double> first_, last_;  ///< arrivals, in seconds
+  std::map<std::string, std::int64_t> sessions_;
 };
+
+/// Counts arrivals from the first one on, where all requests have one.
+void set_span(RequestTrace& trace) {
+  std::optional<Seconds> first, last;
+  for (const TracedRequest& request : trace.requests) {
+    if (!request.arrival) return;
+    first = std::min(first.value_or(*request.arrival), *request.arrival);
+    last = std::max(last.value_or(*request.arrival), *request.arrival);
+  }
+  for (TracedRequest& request : trace.requests) *request.arrival -= *first;
+  if (*last > *first) trace.span = *last - *first;
+}
 
 /// The smallest power of two with which every prompt has as many blocks as it says.
 std::int64_t block_of(const RequestTrace& trace) {
@@ -126,10 +149,19 @@ std::int64_t block_of(const RequestTrace& trace) {
 
 }  // namespace
 
+bool RequestTrace::has_blocks() const {
+  return std::any_of(requests.begin(), requests.end(), [](const TracedRequest& one) { return !one.blocks.empty(); });
+}
+
 Result<RequestTrace> parse_request_trace(std::string_view text, std::string_view file) {
   RequestTrace trace;
-  ASSAY_CHECK(TraceReader(text, trace).read(file));
-  if (trace.block == 0) trace.block = block_of(trace);
+  if (trim(text).starts_with('{') || trim(text).starts_with('['))
+    ASSAY_CHECK(TraceReader(text, trace).read(file));
+  else
+    ASSAY_CHECK(read_request_table(text, file, trace));
+  if (trace.requests.empty()) return fail(std::string(file), "there are no requests", "one JSON object per line");
+  set_span(trace);
+  if (trace.block <= 0) trace.block = block_of(trace);
   return trace;
 }
 
