@@ -17,9 +17,9 @@ namespace {
 constexpr std::int64_t usual_requests = 20000;
 
 /// Options that are those of `assay serve`.
-constexpr std::string_view server_options[] = {
-    "ttft", "tpot", "batch", "most-batch",    "chunk",        "weights", "kv",    "compute", "software", "tp",
-    "pp",   "ep",   "dp",    "memory-margin", "memory-share", "set",     "price", "prices",  "as"};
+constexpr std::string_view server_options[] = {"ttft",         "tpot", "chunk", "weights", "kv", "compute",
+                                               "software",     "tp",   "pp",    "ep",      "dp", "memory-margin",
+                                               "memory-share", "set",  "price", "prices",  "as"};
 constexpr std::string_view made_options[] = {"prompt", "output", "prompt-lengths", "output-lengths"};
 
 /// A number above 0.
@@ -159,6 +159,7 @@ Result<void> set_lengths(const FleetQuery& query, std::int64_t page, serve::Serv
 Result<Request> server_request(const Request& request, const FleetQuery& query, const std::string& cluster) {
   std::vector<std::string> words{"serve",  request.arguments().front(),          "--on",       cluster,
                                  "--page", request.value("page").value_or("16"), "--overflow", "0.01"};
+  if (const auto batch = request.value("batch")) words.insert(words.end(), {"--most-batch", *batch});
   if (query.traced) words.insert(words.end(), {"--prompt", "1", "--output", "1"});  // until its lengths are set
   const auto add = [&](std::string_view option) {
     for (const std::string& value : request.values(option)) {
@@ -192,7 +193,12 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
     return out;
   }
   out.point = *point;
+  // An engine that is set up for more sequences than its cache always holds throws some out.
+  if (out.query->choices.most_batch) out.point.batch = static_cast<double>(*out.query->choices.most_batch);
   ASSAY_SET(out.server, serve::server_under_load(*out.query, out.point));
+  const double chunk = out.query->question.step_tokens;
+  if (std::isfinite(chunk) && out.server.policy == serving::BatchingPolicy::chunked)
+    out.server.chunk = chunk / out.server.fresh;
   return out;
 }
 

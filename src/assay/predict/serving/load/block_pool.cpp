@@ -37,25 +37,52 @@ void BlockPool::append(std::int32_t place) {
 
 void BlockPool::evict_for_room() {
   while (is_bounded() && oldest_ != none && taken() > pages_) {
-    const std::int32_t place = oldest_;
-    unlink(place);
-    places_.erase(blocks_[at(place)].key);
-    unused_.push_back(place);
+    forget(oldest_);
     ++evicted_;
   }
+}
+
+void BlockPool::forget(std::int32_t place) {
+  unlink(place);
+  places_.erase(blocks_[at(place)].key);
+  unused_.push_back(place);
+}
+
+/// The place of a block that is not in the pool yet.
+std::int32_t BlockPool::place_of(std::int64_t key) {
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<std::int32_t>(blocks_.size()));
+    blocks_.emplace_back();
+  }
+  const std::int32_t place = unused_.back();
+  unused_.pop_back();
+  blocks_[at(place)] = {key, 0, none, none};
+  return place;
+}
+
+void BlockPool::keep(std::int64_t key, std::int64_t blocks) {
+  for (std::int64_t i = blocks - 1; i >= 0; --i) append(places_[key + i] = place_of(key + i));
+  evict_for_room();
+}
+
+std::int64_t BlockPool::kept(std::int64_t key, std::int64_t blocks) const {
+  std::int64_t found = 0;
+  while (found < blocks && places_.contains(key + found)) ++found;
+  return found;
+}
+
+std::int64_t BlockPool::take_back(std::int64_t key, std::int64_t blocks) {
+  const std::int64_t found = kept(key, blocks);
+  for (std::int64_t i = 0; i < blocks; ++i)
+    if (const auto place = places_.find(key + i); place != places_.end()) forget(place->second);
+  return found;
 }
 
 void BlockPool::hold(std::span<const std::int64_t> path, std::int64_t own) {
   for (const std::int64_t key : path) {
     auto [known, is_new] = places_.try_emplace(key, none);
     if (is_new) {
-      if (unused_.empty()) {
-        unused_.push_back(static_cast<std::int32_t>(blocks_.size()));
-        blocks_.emplace_back();
-      }
-      known->second = unused_.back();
-      unused_.pop_back();
-      blocks_[at(known->second)] = {key, 0, none, none};
+      known->second = place_of(key);
     } else if (blocks_[at(known->second)].holders == 0) {
       unlink(known->second);
     }

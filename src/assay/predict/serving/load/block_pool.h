@@ -20,6 +20,12 @@ class BlockPool {
   /// Holds the blocks of a path and pages beside them; what was cached counts as held from now on.
   void hold(std::span<const std::int64_t> path, std::int64_t own);
   void release(std::span<const std::int64_t> path, std::int64_t own);
+  /// Keeps so many blocks of pages that a sequence had of its own until their room is needed, its last ones first:
+  /// their keys count up from `key`, and no path has them.
+  void keep(std::int64_t key, std::int64_t blocks);
+  /// How many of those, from the first on, are still there, and gives them up.
+  std::int64_t take_back(std::int64_t key, std::int64_t blocks);
+  std::int64_t kept(std::int64_t key, std::int64_t blocks) const;
   /// Sequences took more pages of their own.
   void grow(std::int64_t own);
 
@@ -41,6 +47,8 @@ class BlockPool {
   void unlink(std::int32_t place);
   void append(std::int32_t place);
   void evict_for_room();
+  void forget(std::int32_t place);
+  std::int32_t place_of(std::int64_t key);
 
   std::int64_t pages_, per_block_;
   std::int64_t own_ = 0, held_blocks_ = 0, evicted_ = 0;

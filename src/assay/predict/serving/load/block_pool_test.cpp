@@ -32,6 +32,17 @@ TEST(BlockPool, TheEndOfThePromptUsedLongestAgoGoesFirst) {
   EXPECT_EQ(pool.evicted(), 1);
 }
 
+TEST(BlockPool, WhatASequenceLeavesIsKeptUntilItsRoomIsNeeded) {
+  BlockPool pool(8, 2);
+  pool.hold(Path{}, 8);
+  pool.release(Path{}, 8);
+  pool.keep(-100, 4);
+  EXPECT_EQ(pool.kept(-100, 4), 4);
+  pool.hold(Path{}, 3);  // takes the last two blocks
+  EXPECT_EQ(pool.take_back(-100, 4), 2);
+  EXPECT_EQ(pool.taken(), 3);
+}
+
 RC_GTEST_PROP(BlockPool, WhatIsReleasedIsNoLongerHeld, ()) {
   const auto pages = *rc::gen::inRange<std::int64_t>(20, 60);
   BlockPool pool(pages, 2);

@@ -10,6 +10,9 @@ namespace {
 
 std::int64_t pages_of(std::int64_t tokens, std::int64_t page) { return (tokens + page - 1) / page; }
 
+/// Keys of what sequences leave: no path has them.
+std::int64_t key_of_left(const FleetRequest& request) { return -((request.id + 1) << 24); }
+
 }  // namespace
 
 ReplicaModel::ReplicaModel(const LoadedServer& server, std::int64_t block)
@@ -17,7 +20,7 @@ ReplicaModel::ReplicaModel(const LoadedServer& server, std::int64_t block)
       places_(std::max<std::int64_t>(1, static_cast<std::int64_t>(server.most))),
       page_(std::max<std::int64_t>(1, server.lengths.page)),
       pages_(server.lengths.page > 0 ? static_cast<std::int64_t>(server.cache_tokens) / page_ : 0),
-      block_pages_(pages_of(block, page_)),
+      block_pages_(std::max<std::int64_t>(1, pages_of(block, page_))),
       budget_(std::max<std::int64_t>(1, static_cast<std::int64_t>(server.chunk * server.fresh))) {
   for (std::int64_t n = 0; n <= places_; ++n) {
     if (n == 0) {
@@ -56,8 +59,11 @@ void Replica::add(const FleetRequest& request, std::vector<std::int64_t> path, s
   s = Sequence();
   s.of.request = request;
   s.of.replica = index_;
-  s.of.ready =
-      request.arrival + front_end_time(Plain{}, model_.server().path, static_cast<double>(request.prompt)).value();
+  s.of.scheduled = -1.0;
+  s.of.ready = request.prefilled
+                   ? request.prefilled->here
+                   : request.arrival +
+                         front_end_time(Plain{}, model_.server().path, static_cast<double>(request.prompt)).value();
   s.path = std::move(path);
   s.block = block;
   auto before = incoming_.end();
@@ -91,7 +97,7 @@ void Replica::advance(double until) {
       continue;
     }
     if (now_ >= until) return;
-    waiting_.empty() ? steps_of_sequences(until) : step_with_prompts(until);
+    waiting_.empty() ? steps_of_sequences(until, false) : step_with_prompts(until);
   }
 }
 
@@ -100,8 +106,30 @@ std::int64_t Replica::own_tokens(const Sequence& s) const {
 }
 std::int64_t Replica::own_pages(const Sequence& s) const { return pages_of(own_tokens(s), model_.page()); }
 
+/// Gives a sequence its pages, and what of its tokens is still in them.
+void Replica::place(Sequence& s) {
+  const std::int64_t prompt = s.of.request.prompt, blocks = static_cast<std::int64_t>(pool_.cached(s.path));
+  s.done = std::min(blocks * s.block, prompt - 1);
+  if (s.left > 0) {
+    const std::int64_t left = pool_.take_back(key_of_left(s.of.request), s.left);
+    const std::int64_t own = left * model_.block_pages() * model_.page();
+    if (blocks == std::ssize(s.path)) s.done = std::min((s.path.empty() ? 0 : prompt) + own, prompt + s.made - 1);
+    s.left = 0;
+  }
+  if (s.of.request.prefilled && s.thrown_out < 0.0) s.done = prompt;
+  if (s.thrown_out < 0.0 && s.of.scheduled < 0.0) {
+    s.of.cached = s.done;
+    s.of.scheduled = now_;
+    s.of.for_places = waited_places_ - s.places_before;
+    s.of.for_cache = waited_cache_ - s.cache_before;
+    s.of.for_prompts = waited_prompts_ - s.prompts_before;
+  }
+  pool_.hold(s.path, own_pages(s));
+  s.has_pages = true;
+}
+
 void Replica::step_with_prompts(double until) {
-  const bool whole = model_.server().policy == BatchingPolicy::interleaved;
+  const bool whole = model_.server().policy != BatchingPolicy::chunked;
   std::int64_t tokens = 0;
   Wait wait = Wait::none;
   complete_.clear();
@@ -119,22 +147,11 @@ void Replica::step_with_prompts(double until) {
         break;
       }
       // A sequence alone always runs: it would never start otherwise.
-      const std::int64_t own = own_pages(s);
-      if (running_ + std::ssize(complete_) > 0 && !pool_.has_room(s.path, own)) {
+      if (running_ + std::ssize(complete_) > 0 && !pool_.has_room(s.path, own_pages(s))) {
         wait = Wait::cache;
         break;
       }
-      const auto blocks = static_cast<std::int64_t>(pool_.cached(s.path));
-      s.done = std::min(blocks * s.block, s.of.request.prompt - 1);
-      if (s.thrown_out < 0.0) {
-        s.of.cached = s.done;
-        s.of.scheduled = now_;
-        s.of.for_places = waited_places_ - s.places_before;
-        s.of.for_cache = waited_cache_ - s.cache_before;
-        s.of.for_prompts = waited_prompts_ - s.prompts_before;
-      }
-      pool_.hold(s.path, own);
-      s.has_pages = true;
+      place(s);
     }
     const std::int64_t all = s.of.request.prompt + s.made, take = std::min(all - s.done, room);
     tokens += take;
@@ -146,10 +163,15 @@ void Replica::step_with_prompts(double until) {
     complete_.push_back(slot);
     waiting_.pop_front();
   }
+  if (tokens == 0 && !complete_.empty()) {
+    // Caches that came from other servers take no time here.
+    for (const std::int32_t slot : complete_) join(slot, now_);
+    return throw_out_until_it_fits();
+  }
   if (tokens == 0) {
     // Nothing joins until a sequence ends: `steps_of_sequences` says how long that is.
     const double before = now_;
-    steps_of_sequences(until);
+    steps_of_sequences(until, true);
     (wait == Wait::places ? waited_places_ : waited_cache_) += now_ - before;
     return;
   }
@@ -167,7 +189,7 @@ void Replica::step_with_prompts(double until) {
   (wait == Wait::places  ? waited_places_
    : wait == Wait::cache ? waited_cache_
                          : waited_prompts_) += wait == Wait::none ? 0.0 : time;
-  pass(time, time, prompts);
+  pass(time, time, prompts, wait == Wait::places || wait == Wait::cache);
   if (!whole) end_step(1);
   const double delivered = now_ + delivery(sequences);
   for (const std::int32_t slot : complete_) join(slot, delivered);
@@ -200,7 +222,7 @@ std::int64_t Replica::steps_until_full(std::int64_t steps) const {
   return steps;
 }
 
-void Replica::steps_of_sequences(double until) {
+void Replica::steps_of_sequences(double until, bool is_full) {
   forget_dead();
   const auto n = static_cast<double>(running_);
   const ReplicaModel::Step& step = model_.step(running_);
@@ -208,7 +230,7 @@ void Replica::steps_of_sequences(double until) {
   const double moment = incoming_.empty() ? until : std::min(until, sequences_[at(incoming_.front())].of.ready);
   const std::int64_t steps = steps_until_full(steps_until(moment, first, more));
   const auto k = static_cast<double>(steps);
-  pass(k * first + more * k * (k - 1.0) / 2.0, first + more * (k - 1.0), 0.0);
+  pass(k * first + more * k * (k - 1.0) / 2.0, first + more * (k - 1.0), 0.0, is_full);
   end_step(steps);
   throw_out_until_it_fits();
 }
@@ -234,9 +256,9 @@ double Replica::soonest_end() const {
   return now_ + (k * first + step.each * k * (k - 1.0) / 2.0);
 }
 
-void Replica::pass(double time, double last, double for_prompts) {
+void Replica::pass(double time, double last, double for_prompts, bool is_full) {
   if (watchers_.passed)
-    watchers_.passed({now_, now_ + time, running_, std::ssize(waiting_), pool_.taken(), for_prompts});
+    watchers_.passed({now_, now_ + time, running_, std::ssize(waiting_), pool_.taken(), for_prompts, is_full});
   now_ += time;
   started_ = now_ - last;
 }
@@ -270,7 +292,7 @@ void Replica::join(std::int32_t slot, double delivered) {
   Sequence& s = sequences_[at(slot)];
   if (s.thrown_out < 0.0) {
     s.of.prompted = now_;
-    s.of.first = delivered;
+    s.of.first = s.of.request.prefilled ? s.of.request.prefilled->first : delivered;
   } else {
     s.of.preempted += now_ - s.thrown_out;
     s.thrown_out = -1.0;
@@ -328,7 +350,8 @@ void Replica::throw_out_until_it_fits() {
     joined_.pop_back();
     Sequence& s = sequences_[at(slot)];
     leave(s);
-    s.done = 0;
+    s.left = own_pages(s) / model_.block_pages();
+    pool_.keep(key_of_left(s.of.request), s.left);
     s.thrown_out = now_;
     ++s.of.preemptions;
     ++preemptions_;

@@ -22,9 +22,9 @@ class ReplicaModel {
   const LoadedServer& server() const { return server_; }
   std::int64_t places() const { return places_; }
   std::int64_t page() const { return page_; }
-  std::int64_t pages() const { return pages_; }  ///< 0: enough for all places
-  std::int64_t block_pages() const { return block_pages_; }
-  std::int64_t budget() const { return budget_; }  ///< most computed tokens of prompts in one step
+  std::int64_t pages() const { return pages_; }              ///< 0: enough for all places
+  std::int64_t block_pages() const { return block_pages_; }  ///< in which caches are kept
+  std::int64_t budget() const { return budget_; }            ///< most computed tokens of prompts in one step
   /// Whether its cache can ever hold a request.
   bool holds(std::int64_t prompt, std::int64_t output) const;
 
@@ -72,6 +72,7 @@ struct ReplicaSpan {
   double from = 0, to = 0;
   std::int64_t running = 0, waiting = 0, pages = 0;
   double for_prompts = 0;  ///< part of the time that prompts added
+  bool is_full = false;    ///< what waits has no place, or no room in the cache
 };
 
 class Replica {
@@ -110,6 +111,7 @@ class Replica {
     std::int64_t joined = 0;  ///< the step it joined after
     std::int64_t stamp = 0;   ///< differs each time it joins
     bool has_pages = false;
+    std::int64_t left = 0;  ///< blocks of its own that were kept when it was thrown out
     double places_before = 0, cache_before = 0, prompts_before = 0;  ///< clocks of waits, when it came
     double thrown_out = -1;                                          ///< when; negative: it is not
   };
@@ -123,11 +125,11 @@ class Replica {
   double prepared() const;
   void admit_ready();
   void step_with_prompts(double until);
-  void steps_of_sequences(double until);
+  void steps_of_sequences(double until, bool is_full);
   /// Steps until the first end or, if that is sooner, until one begins at or after a moment.
   std::int64_t steps_until(double moment, double first, double more) const;
   std::int64_t steps_until_full(std::int64_t steps) const;
-  void pass(double time, double last, double for_prompts);
+  void pass(double time, double last, double for_prompts, bool is_full);
   void end_step(std::int64_t steps);
   void join(std::int32_t slot, double delivered);
   void finish(std::int32_t slot, double delivered);
@@ -135,6 +137,7 @@ class Replica {
   void throw_out_until_it_fits();
   std::int64_t own_tokens(const Sequence& sequence) const;
   std::int64_t own_pages(const Sequence& sequence) const;
+  void place(Sequence& sequence);
   bool is_running(std::int32_t slot, std::int64_t stamp) const;
   std::int64_t now_made(const Sequence& s) const { return s.stamp > 0 ? s.made + steps_ - s.joined : s.made; }
   std::int64_t& crossings(std::int64_t step);

@@ -36,6 +36,11 @@ struct FleetRequest {
   std::int64_t session = -1;
   std::int64_t traced = -1;  ///< its place in the trace
   std::int64_t copy = 0;     ///< of the trace: copies share no sessions and no blocks
+  /// Where another server worked on its prompt: when its first token is with the client, and its cache is here.
+  struct Prefilled {
+    double first = 0, here = 0;
+  };
+  std::optional<Prefilled> prefilled{};
 };
 
 /// Keeps no more than the requests of a trace between two arrivals, and the clients.
