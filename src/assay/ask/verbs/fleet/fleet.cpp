@@ -154,17 +154,15 @@ void explain(const ServedRequest& one, report::Response& response) {
                              part("for a place", one.for_places, "the batch is full") +
                              part("for room in the cache", one.for_cache, "no pages are free") +
                              part("for other prompts", one.for_prompts, "that came before, chunk by chunk"));
-  const auto to_first = part("front end", one.ready - one.request.arrival, "and tokenising") + waits +
-                        part("prompt", one.prompted - one.scheduled, "steps with its pieces");
-  const auto first =
-      num.named(name + " to the first token",
-                to_first + part("delivery of the first token", one.first - one.prompted, "after those of its step"));
+  const auto made =
+      num.named("first token made", part("front end", one.ready - one.request.arrival, "and tokenising") + waits +
+                                        part("prompt", one.prompted - one.scheduled, "steps with its pieces"));
   const auto whole =
-      num.named(name + " to the last token",
-                to_first + part("thrown out", one.preempted, "until its tokens were computed again") +
+      num.named(name + " from its arrival to its last token",
+                made + part("thrown out", one.preempted, "until its tokens were computed again") +
                     part("decoding", one.decoded - one.prompted - one.preempted, "steps up to its last token") +
-                    part("delivery of the last token", one.end - one.decoded, "after those of its step"));
-  response.derived = {first.id, whole.id};
+                    part("delivery", one.end - one.decoded, "after those of its step"));
+  response.derived = {whole.id};
 }
 
 std::string row_of(const ServedRequest& one) {

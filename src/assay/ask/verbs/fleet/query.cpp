@@ -196,9 +196,11 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
   // An engine that is set up for more sequences than its cache always holds throws some out.
   if (out.query->choices.most_batch) out.point.batch = static_cast<double>(*out.query->choices.most_batch);
   ASSAY_SET(out.server, serve::server_under_load(*out.query, out.point));
-  const double chunk = out.query->question.step_tokens;
-  if (std::isfinite(chunk) && out.server.policy == serving::BatchingPolicy::chunked)
-    out.server.chunk = chunk / out.server.fresh;
+  // An engine packs prompts up to its own limit; without one, up to what serve takes them to be.
+  const bool is_engine = request.has("chunk") || out.query->software.named();
+  if (is_engine && std::isfinite(out.query->question.step_tokens) &&
+      out.server.policy == serving::BatchingPolicy::chunked)
+    out.server.chunk = out.query->question.step_tokens / out.server.fresh;
   return out;
 }
 

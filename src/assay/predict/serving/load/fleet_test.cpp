@@ -118,6 +118,30 @@ TEST(Fleet, FewerThanTheBoundNeverHold) {
   }
 }
 
+// With room for all blocks and requests far apart, the cache hits what `assay serve --requests` says.
+TEST(Fleet, OneReplicaWithRoomForAllPrefixesHitsWhatTheTrieSays) {
+  const LoadedServer server = small_server();
+  RequestTrace trace;
+  trace.block = 64;
+  Random random(5);
+  for (int i = 0; i < 200; ++i) {
+    TracedRequest one;
+    one.prompt = 1 + static_cast<std::int64_t>(random.below(1500)), one.output = 4, one.arrival = Seconds(10.0 * i);
+    for (std::int64_t left = one.prompt; left > 0; left -= 64)
+      one.blocks.push_back(static_cast<std::int64_t>(random.below(2)));
+    trace.requests.push_back(one);
+  }
+  trace.span = *trace.requests.back().arrival;
+  const PrefixTrie trie(trace);
+  TrafficPlan traffic;
+  traffic.trace = &trace;
+  FleetPlan plan;
+  plan.server = &server, plan.prefixes = &trie;
+  const FleetReplay replay = replay_fleet(plan, traffic);
+  EXPECT_DOUBLE_EQ(replay.hit_rate(), PrefixReuse(trie).with(std::nullopt).share());
+  EXPECT_GT(replay.hit_rate(), 0.1);
+}
+
 TEST(Fleet, SameSeedSameNumbers) {
   const LoadedServer server = small_server();
   TrafficPlan traffic = at_rate(server, 30.0, 2000);
