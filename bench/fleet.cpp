@@ -64,3 +64,5 @@ void with_prefixes(benchmark::State& state) {
 BENCHMARK(with_prefixes)->Unit(benchmark::kMillisecond);
 
 }  // namespace
+
+BENCHMARK_MAIN();
