@@ -29,7 +29,7 @@ report::Members fleet_members(const FleetQuery& query, const Candidate& chosen) 
   out.emplace_back("strategy", serve::strategy_text(server.point.strategy));
   out.emplace_back("batch", static_cast<std::int64_t>(server.server.most));
   if (server.server.policy == serving::BatchingPolicy::chunked)
-    out.emplace_back("chunk", Tokens(std::floor(server.server.chunk * server.server.fresh)));
+    out.emplace_back("chunk", Tokens(std::floor(server.server.chunk)));
   if (server.server.cache_tokens > 0.0) out.emplace_back("cache", Tokens(std::floor(server.server.cache_tokens)));
   if (server.engines() > 1) out.emplace_back("engines", server.engines());
   if (server.query->software.named()) out.emplace_back("software", server.query->software.text());

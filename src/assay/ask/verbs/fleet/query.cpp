@@ -195,12 +195,13 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
   out.point = *point;
   // An engine that is set up for more sequences than its cache always holds throws some out.
   if (out.query->choices.most_batch) out.point.batch = static_cast<double>(*out.query->choices.most_batch);
+  out.query->question.cached_prompt = 0.0;  // the replay knows what is cached
   ASSAY_SET(out.server, serve::server_under_load(*out.query, out.point));
   // An engine packs prompts up to its own limit; without one, up to what serve takes them to be.
   const bool is_engine = request.has("chunk") || out.query->software.named();
   if (is_engine && std::isfinite(out.query->question.step_tokens) &&
       out.server.policy == serving::BatchingPolicy::chunked)
-    out.server.chunk = out.query->question.step_tokens / out.server.fresh;
+    out.server.chunk = out.query->question.step_tokens;
   return out;
 }
 

@@ -15,6 +15,7 @@ namespace {
 /// What a request costs at least, in tokens.
 struct Work {
   double prompt = 0, output = 0;
+  double before = 0;  ///< tokens before each computed one of the prompt, added up
 };
 
 /// All of the traffic, with every block computed once.
@@ -37,7 +38,9 @@ Demand demand_of(const FleetPlan& plan, const TrafficPlan& of) {
         if (!seen.insert(from + node).second) ++cached;
     }
     const std::int64_t hit = cached > 0 ? plan.prefixes->cached_tokens(at(request.traced), cached) : std::int64_t{0};
-    demand.requests.push_back({static_cast<double>(request.prompt - hit), static_cast<double>(request.output - 1)});
+    const auto prompt = static_cast<double>(request.prompt), known = static_cast<double>(hit);
+    demand.requests.push_back(
+        {prompt - known, static_cast<double>(request.output - 1), 0.5 * (prompt * prompt - known * known)});
     demand.last = request.arrival;
     demand.longest = std::max(demand.longest, static_cast<double>(request.output - 1));
   }
@@ -49,7 +52,8 @@ double least_work(const Demand& demand, const LeastTimes& times, std::size_t lef
   double sum = 0.0;
   std::priority_queue<double, std::vector<double>, std::greater<>> dearest;
   for (const Work& one : demand.requests) {
-    const double time = one.prompt * times.per_prompt.value() + one.output * times.per_token.value();
+    const double time = one.prompt * times.per_prompt.value() + one.output * times.per_token.value() +
+                        one.before * times.further.value();
     sum += time;
     if (left_out == 0) continue;
     dearest.push(time);
@@ -63,6 +67,7 @@ double least_work(const Demand& demand, const LeastTimes& times, std::size_t lef
 
 LeastTimes least_times(const ReplicaModel& model, double share) {
   constexpr double context = 1.0;  // no sequence has less
+  const Seconds further = model.server().further;
   double token = HUGE_VAL, prompt = HUGE_VAL;
   for (std::int64_t n = 1; n <= model.places(); ++n)
     token = std::min(token, (model.step(n).fixed + model.step(n).each * context) / static_cast<double>(n));
@@ -71,11 +76,13 @@ LeastTimes least_times(const ReplicaModel& model, double share) {
   for (const double part : {0.0, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1.0}) {
     const auto tokens =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(part * static_cast<double>(model.budget())));
-    for (std::int64_t n = 0; n <= model.places(); ++n)
-      prompt = std::min(
-          prompt, (model.mixed(n, context, tokens) - token * static_cast<double>(n)) / static_cast<double>(tokens));
+    for (std::int64_t n = 0; n <= model.places(); ++n) {
+      const auto sequences = static_cast<double>(n), t = static_cast<double>(tokens);
+      const Seconds first = model.server().mixed(sequences, context, t) - t * model.server().before * further;
+      prompt = std::min(prompt, (first.value() - token * sequences) / t);
+    }
   }
-  return {Seconds(token), Seconds(std::max(0.0, prompt))};
+  return {Seconds(token), Seconds(prompt), further};
 }
 
 std::int64_t fewest_replicas(const FleetPlan& plan, const TrafficPlan& traffic) {
@@ -87,7 +94,7 @@ std::int64_t fewest_replicas(const FleetPlan& plan, const TrafficPlan& traffic) 
   const auto left_out =
       static_cast<std::size_t>((1.0 - limits.share) * static_cast<double>(demand.requests.size()) + 1e-9);
   const double prompts_end = demand.last + limits.first_token->value();
-  double most = least_work(demand, {Seconds(0), least_times(model, 0.0).per_prompt}, left_out) / prompts_end;
+  double most = least_work(demand, least_times(model, 0.0), left_out) / prompts_end;
   if (limits.per_token) {
     const double end = prompts_end + demand.longest * limits.per_token->value();
     for (const double share : {0.25, 0.5, 0.75, 0.9, 1.0})

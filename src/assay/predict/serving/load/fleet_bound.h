@@ -5,9 +5,9 @@
 namespace assay::serving {
 
 /// Of every step with n sequences and t computed tokens of prompts: it takes at least n x `per_token` + t x
-/// `per_prompt`.
+/// `per_prompt`, and `further` for each token before one of those.
 struct LeastTimes {
-  Seconds per_token, per_prompt;
+  Seconds per_token, per_prompt, further;
 };
 /// The pair in which a share of the least time per token is charged to tokens, and the rest to prompts.
 LeastTimes least_times(const ReplicaModel& model, double share);

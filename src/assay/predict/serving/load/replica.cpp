@@ -21,7 +21,7 @@ ReplicaModel::ReplicaModel(const LoadedServer& server, std::int64_t block)
       page_(std::max<std::int64_t>(1, server.lengths.page)),
       pages_(server.lengths.page > 0 ? static_cast<std::int64_t>(server.cache_tokens) / page_ : 0),
       block_pages_(std::max<std::int64_t>(1, pages_of(block, page_))),
-      budget_(std::max<std::int64_t>(1, static_cast<std::int64_t>(server.chunk * server.fresh))) {
+      budget_(std::max<std::int64_t>(1, static_cast<std::int64_t>(server.chunk))) {
   for (std::int64_t n = 0; n <= places_; ++n) {
     if (n == 0) {
       steps_.emplace_back();
@@ -37,8 +37,10 @@ bool ReplicaModel::holds(std::int64_t prompt, std::int64_t output) const {
   return pages_ == 0 || pages_of(prompt + output, page_) + block_pages_ <= pages_;
 }
 
-double ReplicaModel::mixed(std::int64_t sequences, double context, std::int64_t tokens) const {
-  return server_.mixed(static_cast<double>(sequences), context, static_cast<double>(tokens) / server_.fresh).value();
+double ReplicaModel::mixed(std::int64_t sequences, double context, std::int64_t tokens, double before) const {
+  const auto n = static_cast<double>(sequences), t = static_cast<double>(tokens);
+  const double time = server_.mixed(n, context, t).value() + server_.further.value() * (before - t * server_.before);
+  return std::max(time, step(sequences).fixed + step(sequences).each * context);
 }
 
 Replica::Replica(const ReplicaModel& model, const Watchers& watchers, std::int64_t index)
@@ -131,6 +133,7 @@ void Replica::place(Sequence& s) {
 void Replica::step_with_prompts(double until) {
   const bool whole = model_.server().policy != BatchingPolicy::chunked;
   std::int64_t tokens = 0;
+  double before = 0.0;
   Wait wait = Wait::none;
   complete_.clear();
   while (!waiting_.empty() && wait == Wait::none) {
@@ -155,6 +158,7 @@ void Replica::step_with_prompts(double until) {
     }
     const std::int64_t all = s.of.request.prompt + s.made, take = std::min(all - s.done, room);
     tokens += take;
+    before += static_cast<double>(take) * (static_cast<double>(s.done) + 0.5 * static_cast<double>(take));
     s.done += take;
     if (s.done < all) {
       wait = Wait::prompts;
@@ -170,9 +174,9 @@ void Replica::step_with_prompts(double until) {
   }
   if (tokens == 0) {
     // Nothing joins until a sequence ends: `steps_of_sequences` says how long that is.
-    const double before = now_;
+    const double start = now_;
     steps_of_sequences(until, true);
-    (wait == Wait::places ? waited_places_ : waited_cache_) += now_ - before;
+    (wait == Wait::places ? waited_places_ : waited_cache_) += now_ - start;
     return;
   }
   const auto n = static_cast<double>(running_);
@@ -182,7 +186,7 @@ void Replica::step_with_prompts(double until) {
     time = prompts = model_.server().prefill(static_cast<double>(tokens)).value();
   } else {
     const ReplicaModel::Step& alone = model_.step(running_);
-    time = model_.mixed(running_, context, tokens);
+    time = model_.mixed(running_, context, tokens, before);
     prompts = running_ > 0 ? time - alone.fixed - alone.each * context : time;
   }
   const auto sequences = running_ + std::ssize(complete_);

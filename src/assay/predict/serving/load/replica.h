@@ -33,8 +33,8 @@ class ReplicaModel {
     double fixed = 0, each = 0;
   };
   const Step& step(std::int64_t sequences) const { return steps_[static_cast<std::size_t>(sequences)]; }
-  /// A step with computed tokens of prompts beside sequences.
-  double mixed(std::int64_t sequences, double context, std::int64_t tokens) const;
+  /// A step with computed tokens of prompts beside sequences; `before`: tokens before each of them, added up.
+  double mixed(std::int64_t sequences, double context, std::int64_t tokens, double before) const;
 
  private:
   const LoadedServer& server_;

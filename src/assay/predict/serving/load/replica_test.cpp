@@ -68,6 +68,17 @@ TEST(Replica, LongPromptsComeInPieces) {
   EXPECT_NEAR(play(server_of(4, 40, 4096), {{0.0, 100, 1}}).ended[0].first_token(), 0.040, 1e-12);
 }
 
+// Steps are priced for tokens behind 50 others. Those of 100 are, on average, in one piece or in three; those of 200
+// are behind 100: 200 x 50 us more.
+TEST(Replica, TokensFurtherBehindTakeLonger) {
+  LoadedServer server = server_of(4, 512, 4096);
+  server.further = 1_us, server.before = 50;
+  EXPECT_NEAR(play(server, {{0.0, 100, 1}}).ended[0].first_token(), 0.020, 1e-9);
+  EXPECT_NEAR(play(server, {{0.0, 200, 1}}).ended[0].first_token(), 0.040, 1e-9);
+  server.chunk = 40;
+  EXPECT_NEAR(play(server, {{0.0, 100, 1}}).ended[0].first_token(), 0.040, 1e-9);
+}
+
 // The second request comes while the first decodes, and joins at the end of the step that runs: its prompt waits for
 // it. With one place it waits for the end of the first request.
 TEST(Replica, ArrivalsJoinTheNextStepOrWaitForAPlace) {
