@@ -77,7 +77,7 @@ Result<void> add_cost(const Context& context, const Candidate& chosen, report::M
   if (const auto power = serving::served_power(chip, chips, load, chosen.server->point)) {
     // Idle power all of the time, and beyond it that of a full server while an engine works.
     const Watts idle = load.idle.value * power->limit;
-    const double busy = replay.busy / (replay.end * static_cast<double>(chosen.server->engines()));
+    const double busy = replay.per_second(replay.busy) / static_cast<double>(chosen.server->engines());
     const Watts mean = chips * (replicas * idle + busy * (power->chip - idle));
     out.emplace_back("energy", report::Members{{"per_day", mean * Seconds(24 * 3600.0)},
                                                {"per_output_token", mean * (Tokens(1) / tokens)},
@@ -114,7 +114,7 @@ void add_replay(const FleetQuery& query, const Candidate& chosen, report::Member
   out.emplace_back("goodput", std::move(goodput));
   out.emplace_back("tokens_per_second", replay.tokens_per_second());
   out.emplace_back("hit_rate", replay.hit_rate());
-  out.emplace_back("utilisation", replay.busy / (replay.end * number(chosen.replicas * chosen.server->engines())));
+  out.emplace_back("utilisation", replay.per_second(replay.busy) / number(chosen.replicas * chosen.server->engines()));
   if (replay.first_miss) out.emplace_back("broke", broke_members(query, replay));
 }
 

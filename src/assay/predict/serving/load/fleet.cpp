@@ -74,7 +74,6 @@ class Fleet {
 
   void arrive(const FleetRequest& request) {
     ++out_.requests;
-    out_.prompt_tokens += request.prompt;
     out_.last_arrival = request.arrival;
     out_.series.count(FleetReplay::arriving, request.arrival);
     const bool is_too_long = plan_.context > 0 && request.prompt + request.output > plan_.context;
@@ -87,7 +86,7 @@ class Fleet {
       note_miss(refused, request.arrival);
       if (plan_.kept == request.id) out_.kept = refused;
       if (plan_.each) plan_.each(refused);
-      traffic_.ended(request.arrival);
+      traffic_.ended(request, request.arrival);
       return;
     }
     std::vector<std::int64_t> path = path_of(request);
@@ -152,6 +151,7 @@ class Fleet {
     out_.first_token.add(one.first_token());
     if (one.request.output > 1) out_.per_token.add(one.per_token());
     out_.whole.add(one.whole());
+    out_.prompt_tokens += one.request.prompt;
     out_.cached_tokens += one.cached;
     out_.output_tokens += one.request.output;
     out_.end = std::max(out_.end, one.end);
@@ -163,7 +163,7 @@ class Fleet {
     }
     if (plan_.kept == one.request.id) out_.kept = one;
     if (plan_.each) plan_.each(one);
-    traffic_.ended(one.end);
+    traffic_.ended(one.request, one.end);
   }
 
   void passed(const ReplicaSpan& span) {

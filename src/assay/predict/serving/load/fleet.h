@@ -41,7 +41,7 @@ struct FleetPlan {
 
 struct FleetReplay {
   std::int64_t requests = 0, refused = 0, good = 0, preemptions = 0, evicted_blocks = 0;
-  std::int64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
+  std::int64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;  ///< of served requests
   Quantiles first_token, per_token, whole;
   double last_arrival = 0, end = 0;  ///< seconds
   std::int64_t waiting_at_last_arrival = 0;
@@ -59,9 +59,10 @@ struct FleetReplay {
   double hit_rate() const {
     return prompt_tokens == 0 ? 0.0 : static_cast<double>(cached_tokens) / static_cast<double>(prompt_tokens);
   }
-  Hertz served_per_second() const { return Hertz(static_cast<double>(served()) / end); }
-  Hertz good_per_second() const { return Hertz(static_cast<double>(good) / end); }
-  TokensPerSecond tokens_per_second() const { return Tokens(static_cast<double>(output_tokens)) / Seconds(end); }
+  double per_second(double count) const { return end > 0.0 ? count / end : 0.0; }
+  Hertz served_per_second() const { return Hertz(per_second(static_cast<double>(served()))); }
+  Hertz good_per_second() const { return Hertz(per_second(static_cast<double>(good))); }
+  TokensPerSecond tokens_per_second() const { return Tokens(per_second(static_cast<double>(output_tokens))) / 1_s; }
 };
 
 /// Plays the traffic until its last request has ended.

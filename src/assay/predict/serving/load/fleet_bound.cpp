@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <queue>
 #include <unordered_set>
 #include <vector>
 
@@ -12,21 +10,22 @@
 namespace assay::serving {
 namespace {
 
-/// What a request costs at least, in tokens.
-struct Work {
-  double prompt = 0, output = 0;
-  double before = 0;  ///< tokens before each computed one of the prompt, added up
-};
-
-/// All of the traffic, with every block computed once.
+/// The least times of all requests of some traffic, for each of several pairs.
 struct Demand {
-  std::vector<Work> requests;
+  std::vector<LeastTimes> times;
+  std::vector<Quantiles> work;
+  std::int64_t requests = 0;
   double last = 0;     ///< arrival
   double longest = 0;  ///< output
+
+  /// Without the dearest requests.
+  double least(std::size_t pair, std::int64_t left_out) const {
+    return work[pair].sum() - work[pair].most_of(left_out);
+  }
 };
 
-Demand demand_of(const FleetPlan& plan, const TrafficPlan& of) {
-  Demand demand;
+/// With every block computed once.
+void add_traffic(const FleetPlan& plan, const TrafficPlan& of, Demand& demand) {
   std::unordered_set<std::int64_t> seen;
   Traffic traffic(of);
   while (traffic.next() != Traffic::never) {
@@ -37,30 +36,18 @@ Demand demand_of(const FleetPlan& plan, const TrafficPlan& of) {
       for (const int node : plan.prefixes->path(at(request.traced)))
         if (!seen.insert(from + node).second) ++cached;
     }
-    const std::int64_t hit = cached > 0 ? plan.prefixes->cached_tokens(at(request.traced), cached) : std::int64_t{0};
-    const auto prompt = static_cast<double>(request.prompt), known = static_cast<double>(hit);
-    demand.requests.push_back(
-        {prompt - known, static_cast<double>(request.output - 1), 0.5 * (prompt * prompt - known * known)});
+    const auto known = cached > 0 ? static_cast<double>(plan.prefixes->cached_tokens(at(request.traced), cached)) : 0.0;
+    const auto prompt = static_cast<double>(request.prompt), output = static_cast<double>(request.output - 1);
+    for (std::size_t i = 0; i < demand.times.size(); ++i) {
+      const LeastTimes& times = demand.times[i];
+      const Seconds time = (prompt - known) * times.per_prompt + output * times.per_token +
+                           0.5 * (prompt * prompt - known * known) * times.further;
+      demand.work[i].add(time.value());
+    }
+    ++demand.requests;
     demand.last = request.arrival;
-    demand.longest = std::max(demand.longest, static_cast<double>(request.output - 1));
+    demand.longest = std::max(demand.longest, output);
   }
-  return demand;
-}
-
-/// The time of all requests but the dearest.
-double least_work(const Demand& demand, const LeastTimes& times, std::size_t left_out) {
-  double sum = 0.0;
-  std::priority_queue<double, std::vector<double>, std::greater<>> dearest;
-  for (const Work& one : demand.requests) {
-    const double time = one.prompt * times.per_prompt.value() + one.output * times.per_token.value() +
-                        one.before * times.further.value();
-    sum += time;
-    if (left_out == 0) continue;
-    dearest.push(time);
-    if (dearest.size() > left_out) dearest.pop();
-  }
-  for (; !dearest.empty(); dearest.pop()) sum -= dearest.top();
-  return sum;
 }
 
 }  // namespace
@@ -82,6 +69,7 @@ LeastTimes least_times(const ReplicaModel& model, double share) {
       prompt = std::min(prompt, (first.value() - token * sequences) / t);
     }
   }
+  if (prompt < 0.0) return {};
   return {Seconds(token), Seconds(prompt), further};
 }
 
@@ -90,15 +78,17 @@ std::int64_t fewest_replicas(const FleetPlan& plan, const TrafficPlan& traffic) 
   const bool chunked = plan.server->policy == BatchingPolicy::chunked;
   if (!limits.first_token || traffic.clients || !chunked) return 1;
   const ReplicaModel model(*plan.server, 0);
-  const Demand demand = demand_of(plan, traffic);
-  const auto left_out =
-      static_cast<std::size_t>((1.0 - limits.share) * static_cast<double>(demand.requests.size()) + 1e-9);
+  constexpr double shares[] = {0.0, 0.25, 0.5, 0.75, 0.9, 1.0};
+  Demand demand;
+  for (const double share : shares) demand.times.push_back(least_times(model, share));
+  demand.work.resize(demand.times.size());
+  add_traffic(plan, traffic, demand);
+  const auto left_out = static_cast<std::int64_t>((1.0 - limits.share) * static_cast<double>(demand.requests) + 1e-9);
   const double prompts_end = demand.last + limits.first_token->value();
-  double most = least_work(demand, least_times(model, 0.0), left_out) / prompts_end;
+  double most = demand.least(0, left_out) / prompts_end;
   if (limits.per_token) {
     const double end = prompts_end + demand.longest * limits.per_token->value();
-    for (const double share : {0.25, 0.5, 0.75, 0.9, 1.0})
-      most = std::max(most, least_work(demand, least_times(model, share), left_out) / end);
+    for (std::size_t i = 1; i < demand.times.size(); ++i) most = std::max(most, demand.least(i, left_out) / end);
   }
   constexpr double rounding = 0.999;  // tables are in whole tokens
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(rounding * most)));

@@ -9,7 +9,8 @@ namespace assay::serving {
 struct LeastTimes {
   Seconds per_token, per_prompt, further;
 };
-/// The pair in which a share of the least time per token is charged to tokens, and the rest to prompts.
+/// The pair in which a share of the least time per token is charged to tokens, and the rest to prompts; zeros
+/// where some step leaves prompts nothing.
 LeastTimes least_times(const ReplicaModel& model, double share);
 
 /// The fewest replicas whose steps have the time for the traffic: all but the dearest requests that may be late, from

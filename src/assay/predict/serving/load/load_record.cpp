@@ -42,6 +42,17 @@ double Quantiles::at(double share) const {
   return 0.0;
 }
 
+double Quantiles::most_of(std::int64_t largest) const {
+  double sum = 0.0;
+  for (std::size_t i = bins_.size(); i > 0 && largest > 0; --i) {
+    const std::int64_t some = std::min(bins_[i - 1], largest);
+    sum += static_cast<double>(some) *
+           std::exp(static_cast<double>(least_ + static_cast<std::int64_t>(i)) * log_of_factor);
+    largest -= some;
+  }
+  return std::min(sum, sum_);
+}
+
 void TimeSeries::reach(double until) {
   while (until >= width_ * static_cast<double>(most_)) {
     const std::size_t half = (spans() + 1) / 2;

@@ -14,6 +14,9 @@ class Quantiles {
   void add(double value);
   /// The value that this share of all is at or below.
   double at(double share) const;
+  /// The most that so many of the largest values add up to.
+  double most_of(std::int64_t largest) const;
+  double sum() const { return sum_; }
   double mean() const { return count_ == 0 ? 0.0 : sum_ / static_cast<double>(count_); }
   std::int64_t count() const { return count_; }
   Spread spread() const { return {Seconds(mean()), Seconds(at(0.5)), Seconds(at(0.9)), Seconds(at(0.99))}; }

@@ -21,6 +21,17 @@ TEST(RequestTable, LengthsWithoutTimesAreNoTrafficByThemselves) {
   EXPECT_FALSE(trace->is_timed());
 }
 
+TEST(RequestTable, ColumnsThatSayNothingOfARequestArePassedOver) {
+  const auto trace = parse_request_trace(
+      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,\"a, "
+      "b\"\n45,GPT-4,1087,230,1317,API "
+      "log\n",
+      "log.csv");
+  ASSERT_TRUE(trace) << trace.error().what;
+  EXPECT_EQ(trace->requests[1].prompt + trace->requests[1].output, 1317);
+  EXPECT_EQ(trace->span->value(), 40.0);
+}
+
 TEST(RequestTable, SessionsAreNumbered) {
   const auto trace = parse_request_trace("time,session_id,prompt,output\n0,a,1,1\n1,b,1,1\n2,a,1,1\n", "log.csv");
   ASSERT_TRUE(trace);

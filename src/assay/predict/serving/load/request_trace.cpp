@@ -23,7 +23,6 @@ class TraceReader {
     trace_.block = 0;
     while (scanner_.peek() != '\0') {
       request(true);
-      if (is_document_) scanner_.finish();
     }
     if (scanner_.failed()) return tl::unexpected<Error>(scanner_.fault(file));
     return {};
@@ -39,7 +38,8 @@ class TraceReader {
     if (scanner_.peek() != '{') return scanner_.fail_here("a request is no object", "one JSON object per line");
     TokenCount prompt{"input_length"}, output{"output_length"};
     std::optional<Seconds> at;
-    std::int64_t session = -1;
+    std::optional<Seconds> think;
+    std::int64_t session = may_be_document ? -1 : documents_;
     bool has_requests = false;
     blocks_.clear();
     scanner_.object([&](std::string_view key) {
@@ -54,10 +54,14 @@ class TraceReader {
         read_time(field == RequestField::nanoseconds ? 1_ns : key == "timestamp" ? 1_ms : 1_s, at);
       else if (field == RequestField::session)
         session = sessions_.emplace(std::string(scanner_.raw()), std::ssize(sessions_)).first->second;
+      else if (key == "think_time")
+        read_time(1_s, think);
       else if (key == "requests")
         has_requests = true, read_requests(may_be_document);
+      else if (key == "hash_id_scope" && may_be_document)
+        own_hashes_ = scanner_.raw() == "\"local\"";
       else if (key == "block_size" && may_be_document)
-        trace_.block = std::max<std::int64_t>(0, whole_number(scanner_.raw()).value_or(0));
+        read_block_size();
     });
     // A session's sub-agents have requests of their own, which are not its prompts.
     if (scanner_.failed() || (has_requests && (may_be_document || !prompt.given))) return;
@@ -68,7 +72,7 @@ class TraceReader {
       return scanner_.fail_here(fmt::format("more than {} requests", human_count(most_requests)),
                                 "take a part of them");
     trace_.requests.push_back({std::max<std::int64_t>(1, *prompt.value), std::max<std::int64_t>(1, *output.value),
-                               std::vector<std::int64_t>(blocks_.begin(), blocks_.end()), at, session});
+                               std::vector<std::int64_t>(blocks_.begin(), blocks_.end()), at, session, think});
   }
 
   /// Tokens of a prompt or an output.
@@ -107,13 +111,21 @@ class TraceReader {
       if (!block)
         return scanner_.fail_here("hash_ids are whole numbers",
                                   "blocks with the same text have the same number, e.g. [0, 1]");
-      blocks_.push_back(*block);
+      blocks_.push_back(own_hashes_ ? *block + (documents_ << 40) : *block);
     });
+  }
+
+  void read_block_size() {
+    const std::int64_t size = std::max<std::int64_t>(0, whole_number(scanner_.raw()).value_or(0));
+    if (trace_.block > 0 && size != trace_.block)
+      return scanner_.fail_here(fmt::format("blocks of {} and of {} tokens", trace_.block, size),
+                                "put documents with equal blocks into one file");
+    trace_.block = size;
   }
 
   void read_requests(bool of_document) {
     if (!of_document) return;
-    is_document_ = true;
+    ++documents_;
     if (scanner_.peek() != '[')
       return scanner_.fail_here("requests is no list", "put one object for each request into [ ]");
     scanner_.array([&] { request(false); });
@@ -122,7 +134,8 @@ class TraceReader {
   JsonScanner scanner_;
   RequestTrace& trace_;
   std::vector<std::int64_t> blocks_;  ///< of the request that is read
-  bool is_document_ = false;
+  std::int64_t documents_ = 0;
+  bool own_hashes_ = false;  ///< of a document: other documents mean other tokens
   std::map<std::string, std::int64_t> sessions_;
 };
 

@@ -16,6 +16,7 @@ struct TracedRequest {
   std::vector<std::int64_t> blocks;     ///< hashes of the prompt's blocks, in order; equal numbers are equal tokens
   std::optional<Seconds> arrival{};     ///< from the first one on
   std::int64_t session = -1;            ///< equal numbers are one session; negative where the log does not say
+  std::optional<Seconds> think{};       ///< from the answer before, in its session, to this request
 };
 
 struct RequestTrace {
@@ -28,9 +29,9 @@ struct RequestTrace {
 };
 
 /// JSON lines {"timestamp": ms, "input_length", "output_length", "hash_ids"}, in which a timestamp in quotes is in
-/// seconds; or one object with "block_size" and "requests", whose times "t" are seconds and lengths "in" and "out"; or
-/// a table under a header (request_table.h). Without a block size it is the smallest power of two that the lengths
-/// allow. `file` names the place in errors.
+/// seconds; or objects with "block_size" and "requests", each a session, whose times "t" are seconds and lengths "in"
+/// and "out"; or a table under a header (request_table.h). Without a block size it is the smallest power of two that
+/// the lengths allow. `file` names the place in errors.
 Result<RequestTrace> parse_request_trace(std::string_view text, std::string_view file);
 
 }  // namespace assay::serving

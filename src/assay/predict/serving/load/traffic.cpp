@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
+
+#include "assay/base/index.h"
 
 namespace assay::serving {
 
@@ -11,18 +14,45 @@ Traffic::Traffic(const TrafficPlan& plan) : plan_(plan), arrivals_(plan.seed), b
   if (plan.trace && !by_trace && plan.requests == 0) most_ = std::ssize(plan.trace->requests);
   if (plan.rate) gap_ = 1.0 / (plan.rate->value() * plan.scale) * plan.stretch;
   if (plan.clients) {
+    find_sessions();
     const auto clients = std::max(1.0, std::round(static_cast<double>(*plan.clients) * plan.scale));
-    for (double i = 0; i < clients && made_ < most_; i += 1.0)
-      add(plan.think > Seconds(0) ? arrivals_.exponential(plan.think.value() * plan.stretch) : 0.0);
+    for (double i = 0; i < clients && made_ < most_; i += 1.0) next_of_client(thought(0.0));
   }
   prepare();
 }
 
-void Traffic::add(double arrival) {
+void Traffic::add(double arrival, std::int64_t traced, std::int64_t copy) {
   FleetRequest request;
   request.id = made_++;
   request.arrival = arrival;
+  request.traced = traced;
+  request.copy = copy;
   coming_.push(request);
+}
+
+/// Of a trace that says how long its clients thought.
+void Traffic::find_sessions() {
+  if (!plan_.trace) return;
+  const std::vector<TracedRequest>& all = plan_.trace->requests;
+  if (std::none_of(all.begin(), all.end(), [](const TracedRequest& one) { return one.think.has_value(); })) return;
+  following_.assign(all.size(), -1);
+  std::unordered_map<std::int64_t, std::int64_t> last;
+  for (std::int64_t i = 0; i < std::ssize(all); ++i) {
+    const std::int64_t session = all[at(i)].session;
+    const auto before = session < 0 ? last.end() : last.find(session);
+    before == last.end() ? heads_.push_back(i) : static_cast<void>(following_[at(before->second)] = i);
+    if (session >= 0) last[session] = i;
+  }
+}
+
+double Traffic::thought(double at) {
+  return at + (plan_.think > Seconds(0) ? arrivals_.exponential(plan_.think.value() * plan_.stretch) : 0.0);
+}
+
+void Traffic::next_of_client(double arrival) {
+  if (heads_.empty()) return add(arrival);
+  const std::int64_t session = sessions_++, all = std::ssize(heads_);
+  add(arrival, heads_[at(session % all)], session / all);
 }
 
 void Traffic::prepare() {
@@ -74,9 +104,12 @@ FleetRequest Traffic::take() {
   return request;
 }
 
-void Traffic::ended(double at) {
+void Traffic::ended(const FleetRequest& request, double at) {
   if (!plan_.clients || made_ >= most_) return;
-  add(at + (plan_.think > Seconds(0) ? arrivals_.exponential(plan_.think.value() * plan_.stretch) : 0.0));
+  const std::int64_t next = following_.empty() ? -1 : following_[assay::at(request.traced)];
+  if (next < 0) return next_of_client(thought(at));
+  const Seconds think = plan_.trace->requests[assay::at(next)].think.value_or(Seconds());
+  add(at + think.value() * plan_.stretch, next, request.copy);
 }
 
 }  // namespace assay::serving

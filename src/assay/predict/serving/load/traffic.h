@@ -21,11 +21,13 @@ struct TrafficPlan {
   Lengths prompts, outputs;   ///< without a trace: drawn from these
   std::optional<Hertz> rate;  ///< arrivals at random
   double burstiness = 1;      ///< shape of the gamma distribution of the times between them; 1: Poisson
-  std::optional<std::int64_t> clients;  ///< each asks again when it has its answer
-  Seconds think;                        ///< mean of the exponential time before that
-  double scale = 1;                     ///< so many times as many requests in the same time, or clients
-  double stretch = 1;                   ///< all times between requests are so many times as long
-  std::int64_t requests = 0;            ///< in all; 0: those of the trace
+  /// Each asks again when it has its answer. Where a trace says how long it thought, it goes through a session so, and
+  /// then takes the next one.
+  std::optional<std::int64_t> clients;
+  Seconds think;              ///< mean of the exponential time before that
+  double scale = 1;           ///< so many times as many requests in the same time, or clients
+  double stretch = 1;         ///< all times between requests are so many times as long
+  std::int64_t requests = 0;  ///< in all; 0: those of the trace
   std::uint64_t seed = 1;
 };
 
@@ -54,7 +56,7 @@ class Traffic {
   double next() const { return coming_.empty() ? never : coming_.top().arrival; }
   FleetRequest take();
   /// A client has its answer.
-  void ended(double at);
+  void ended(const FleetRequest& request, double at);
   bool waits_for_answers() const { return plan_.clients.has_value(); }
 
  private:
@@ -64,14 +66,19 @@ class Traffic {
     }
   };
   void prepare();
-  void add(double arrival);
+  void add(double arrival, std::int64_t traced = -1, std::int64_t copy = 0);
+  void next_of_client(double at);
+  double thought(double at);
+  void find_sessions();
   void fill_body(FleetRequest& request);
 
   const TrafficPlan& plan_;
   Random arrivals_, bodies_;
   double gap_ = 1, at_ = 0;
   std::int64_t most_ = 0, made_ = 0, taken_ = 0;
-  std::size_t traced_ = 0;  ///< requests of the trace whose copies are made
+  std::size_t traced_ = 0;                       ///< requests of the trace whose copies are made
+  std::vector<std::int64_t> heads_, following_;  ///< first requests of sessions, and the next one of each; -1: none
+  std::int64_t sessions_ = 0;                    ///< that were begun
   std::priority_queue<FleetRequest, std::vector<FleetRequest>, Later> coming_;
 };
 

@@ -83,6 +83,23 @@ TEST(Traffic, TheSameSeedMakesTheSameRequestsAtAnyRate) {
   }
 }
 
+// Two sessions of two requests: a client goes through one, thinks for 5 s in between, and takes the other.
+TEST(Traffic, ClientsGoThroughSessionsThatSayHowLongTheyThought) {
+  RequestTrace trace = trace_of({0.0, 1.0, 2.0, 3.0});
+  trace.requests[1].think = trace.requests[3].think = 5_s;
+  TrafficPlan plan;
+  plan.trace = &trace, plan.clients = 1;
+  Traffic traffic(plan);
+  double at = 0.0;
+  for (const double think : {0.0, 5.0, 0.0, 5.0}) {
+    const FleetRequest request = traffic.take();
+    EXPECT_EQ(request.arrival, at + think);
+    EXPECT_EQ(request.session, request.id / 2);
+    traffic.ended(request, at = request.arrival + 1.0);
+  }
+  EXPECT_EQ(traffic.next(), Traffic::never);
+}
+
 TEST(Traffic, ClientsWaitForTheirAnswers) {
   TrafficPlan plan;
   plan.clients = 2, plan.requests = 3;
@@ -90,9 +107,9 @@ TEST(Traffic, ClientsWaitForTheirAnswers) {
   EXPECT_EQ(traffic.take().arrival, 0.0);
   EXPECT_EQ(traffic.take().arrival, 0.0);
   EXPECT_EQ(traffic.next(), Traffic::never);
-  traffic.ended(7.0);
+  traffic.ended({}, 7.0);
   EXPECT_EQ(traffic.take().arrival, 7.0);
-  traffic.ended(8.0);
+  traffic.ended({}, 8.0);
   EXPECT_EQ(traffic.next(), Traffic::never);  // three were asked for
 }
 
