@@ -42,7 +42,7 @@ Result<void> read_trace(const Request& request, const Context& context, FleetQue
   ASSAY_TRY(trace, serving::parse_request_trace(text, name));
   const bool has_times = trace.is_timed();
   if (!has_times && !request.has("rate") && !request.has("clients"))
-    return fail(name, "the requests have no times, or all the same", "say when they come: --rate 10, or --clients 32");
+    return fail(name, "some request has no time", "say when they come: --rate 10, or --clients 32");
   if (has_times) {
     const auto earlier = [](const serving::TracedRequest& a, const serving::TracedRequest& b) {
       return *a.arrival < *b.arrival;
@@ -196,12 +196,12 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
   // An engine that is set up for more sequences than its cache always holds throws some out.
   if (out.query->choices.most_batch) out.point.batch = static_cast<double>(*out.query->choices.most_batch);
   out.query->question.cached_prompt = 0.0;  // the replay knows what is cached
-  ASSAY_SET(out.server, serve::server_under_load(*out.query, out.point));
-  // An engine packs prompts up to its own limit; without one, up to what serve takes them to be.
-  const bool is_engine = request.has("chunk") || out.query->software.named();
-  if (is_engine && std::isfinite(out.query->question.step_tokens) &&
-      out.server.policy == serving::BatchingPolicy::chunked)
-    out.server.chunk = out.query->question.step_tokens;
+  // An engine packs prompts up to its own limit; where none is named, a short prompt's step also has room for a few.
+  constexpr double few_tokens = 512;
+  const double limit = out.query->question.step_tokens;
+  const bool is_engine = (request.has("chunk") || out.query->software.named()) && std::isfinite(limit);
+  ASSAY_SET(out.server,
+            serving::loaded_server(out.query->question, out.query->cluster, out.point, is_engine ? limit : few_tokens));
   return out;
 }
 

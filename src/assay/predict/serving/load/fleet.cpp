@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -26,7 +28,9 @@ class Fleet {
         model_(*plan.server, block_),
         traffic_(traffic),
         random_(traffic.seed + 1),
-        most_misses_(misses_allowed(plan, traffic)) {
+        most_misses_(misses_allowed(plan, traffic)),
+        versions_(at(plan.replicas), 0),
+        loads_(at(plan.replicas), 0) {
     watchers_.ended = [this](const ServedRequest& one) { ended(one); };
     watchers_.passed = [this](const ReplicaSpan& span) { passed(span); };
     replicas_.reserve(at(plan.replicas));  // they are referred to by nobody, but moving one costs
@@ -90,10 +94,10 @@ class Fleet {
       return;
     }
     std::vector<std::int64_t> path = path_of(request);
-    const bool by_state = plan_.routing == FleetRouting::least_loaded || plan_.routing == FleetRouting::by_prefix;
-    if (by_state && replicas_.size() > 1)
-      for (Replica& replica : replicas_) replica.advance(request.arrival);
-    Replica& to = replicas_[routed(request, path)];
+    const bool is_alone = replicas_.size() == 1;
+    if (!is_alone) reach(request.arrival);
+    const std::size_t place = is_alone ? 0 : routed(request, path);
+    Replica& to = replicas_[place];
     to.advance(request.arrival);
     if (traffic_.next() == Traffic::never && !traffic_.waits_for_answers())
       for (Replica& replica : replicas_) {
@@ -101,6 +105,28 @@ class Fleet {
         out_.waiting_at_last_arrival += replica.waiting();
       }
     to.add(request, std::move(path), block_);
+    if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(place);
+  }
+
+  /// Takes the replicas up to a moment as far as the routing looks at them: where requests may have ended, or all.
+  void reach(double moment) {
+    for (std::size_t i = 0; plan_.routing == FleetRouting::by_prefix && i < replicas_.size(); ++i) {
+      replicas_[i].advance(moment);
+      loads_[i] = replicas_[i].requests();
+    }
+    while (!ends_.empty() && ends_.top().time < moment) {
+      const End end = ends_.top();
+      ends_.pop();
+      if (end.version != versions_[end.replica]) continue;
+      replicas_[end.replica].advance(moment);
+      note_end(end.replica);
+    }
+  }
+  void note_end(std::size_t replica) {
+    const double soonest = replicas_[replica].soonest_end();
+    loads_[replica] = replicas_[replica].requests();
+    ++versions_[replica];
+    if (soonest != Traffic::never) ends_.push({soonest, replica, versions_[replica]});
   }
 
   std::vector<std::int64_t> path_of(const FleetRequest& request) const {
@@ -112,10 +138,7 @@ class Fleet {
   }
 
   std::size_t least_loaded() const {
-    return static_cast<std::size_t>(
-        std::min_element(replicas_.begin(), replicas_.end(),
-                         [](const Replica& a, const Replica& b) { return a.requests() < b.requests(); }) -
-        replicas_.begin());
+    return static_cast<std::size_t>(std::min_element(loads_.begin(), loads_.end()) - loads_.begin());
   }
 
   std::size_t routed(const FleetRequest& request, const std::vector<std::int64_t>& path) {
@@ -181,6 +204,15 @@ class Fleet {
   std::int64_t most_misses_, misses_ = 0;
   Replica::Watchers watchers_;
   std::vector<Replica> replicas_;
+  /// When requests of a replica may end next; only the last version counts.
+  struct End {
+    double time = 0;
+    std::size_t replica = 0;
+    std::int64_t version = 0;
+    bool operator>(const End& other) const { return time != other.time ? time > other.time : replica > other.replica; }
+  };
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  std::vector<std::int64_t> versions_, loads_;  ///< of each replica; the requests that it has
   FleetReplay out_;
 };
 

@@ -124,7 +124,7 @@ Seconds further_time(const ServingQuestion& question, const ServingStrategy& str
 }  // namespace
 
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point) {
+                                   const ServingPoint& point, double least_chunk) {
   const ServingStrategy& strategy = point.strategy;
   const ServingSetup& setup = question.setup;
   ASSAY_TRY(links, serving_links(setup, strategy, cluster));
@@ -159,7 +159,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
     server.policy = BatchingPolicy::chunked;
     const SteadyServer full = steady_server(question, strategy, point.batch);
     const double fresh = full.prompt / static_cast<double>(question.prompt);
-    const double tokens = std::min(full.chunk, std::max(full.prompt, steady_load(full).tokens));
+    const double tokens = std::min(full.chunk, std::max({full.prompt, steady_load(full).tokens, least_chunk}));
     server.chunk = tokens / fresh;
     if (question.cached_prompt == 0.0) {
       server.further = point.prefill_scale * further_time(question, strategy, profiles, links);

@@ -142,8 +142,12 @@ class TraceReader {
 /// Counts arrivals from the first one on, where all requests have one.
 void set_span(RequestTrace& trace) {
   std::optional<Seconds> first, last;
+  const auto has_time = [](const TracedRequest& request) { return request.arrival.has_value(); };
+  if (!std::all_of(trace.requests.begin(), trace.requests.end(), has_time)) {
+    for (TracedRequest& request : trace.requests) request.arrival.reset();
+    return;
+  }
   for (const TracedRequest& request : trace.requests) {
-    if (!request.arrival) return;
     first = std::min(first.value_or(*request.arrival), *request.arrival);
     last = std::max(last.value_or(*request.arrival), *request.arrival);
   }

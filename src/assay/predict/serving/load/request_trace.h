@@ -24,7 +24,7 @@ struct RequestTrace {
   std::vector<TracedRequest> requests;
   std::optional<Seconds> span;  ///< from the first arrival to the last, where they are told
   bool has_components = false;  ///< hashes are of parts of prompts without lengths, which are not read
-  bool is_timed() const { return span.has_value(); }
+  bool is_timed() const { return !requests.empty() && requests.front().arrival.has_value(); }  ///< all of them
   bool has_blocks() const;
 };
 
