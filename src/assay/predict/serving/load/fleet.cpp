@@ -105,28 +105,30 @@ class Fleet {
         out_.waiting_at_last_arrival += replica.waiting();
       }
     to.add(request, std::move(path), block_);
-    if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(place);
+    if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(place, request.arrival);
   }
 
   /// Takes the replicas up to a moment as far as the routing looks at them: where requests may have ended, or all.
   void reach(double moment) {
     for (std::size_t i = 0; plan_.routing == FleetRouting::by_prefix && i < replicas_.size(); ++i) {
       replicas_[i].advance(moment);
-      loads_[i] = replicas_[i].requests();
+      loads_[i] = replicas_[i].requests_at(moment);
     }
     while (!ends_.empty() && ends_.top().time < moment) {
       const End end = ends_.top();
       ends_.pop();
       if (end.version != versions_[end.replica]) continue;
       replicas_[end.replica].advance(moment);
-      note_end(end.replica);
+      note_end(end.replica, moment);
     }
   }
-  void note_end(std::size_t replica) {
-    const double soonest = replicas_[replica].soonest_end();
-    loads_[replica] = replicas_[replica].requests();
-    ++versions_[replica];
-    if (soonest != Traffic::never) ends_.push({soonest, replica, versions_[replica]});
+  /// Notes the requests of a replica, and when there may be fewer.
+  void note_end(std::size_t place, double moment) {
+    Replica& replica = replicas_[place];
+    loads_[place] = replica.requests_at(moment);
+    const double soonest = loads_[place] > replica.requests() ? replica.now() : replica.soonest_end();
+    ++versions_[place];
+    if (soonest != Traffic::never) ends_.push({soonest, place, versions_[place]});
   }
 
   std::vector<std::int64_t> path_of(const FleetRequest& request) const {
@@ -137,8 +139,14 @@ class Fleet {
     return path;
   }
 
-  std::size_t least_loaded() const {
-    return static_cast<std::size_t>(std::min_element(loads_.begin(), loads_.end()) - loads_.begin());
+  /// Of those with the fewest requests the next one in turn.
+  std::size_t least_loaded() {
+    const auto turn = loads_.begin() + static_cast<std::ptrdiff_t>(turn_);
+    const auto before = std::min_element(loads_.begin(), turn), behind = std::min_element(turn, loads_.end());
+    const auto least = before == turn || *behind <= *before ? behind : before;
+    const auto place = static_cast<std::size_t>(least - loads_.begin());
+    turn_ = (place + 1) % loads_.size();
+    return place;
   }
 
   std::size_t routed(const FleetRequest& request, const std::vector<std::int64_t>& path) {
@@ -213,6 +221,7 @@ class Fleet {
   };
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::vector<std::int64_t> versions_, loads_;  ///< of each replica; the requests that it has
+  std::size_t turn_ = 0;
   FleetReplay out_;
 };
 

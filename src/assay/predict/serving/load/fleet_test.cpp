@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "assay/predict/serving/load/batching_simulation.h"
 #include "assay/predict/serving/load/fleet_bound.h"
@@ -159,6 +160,37 @@ TEST(Fleet, OneReplicaWithRoomForAllPrefixesHitsWhatTheTrieSays) {
   const FleetReplay replay = replay_fleet(plan, traffic);
   EXPECT_DOUBLE_EQ(replay.hit_rate(), PrefixReuse(trie).with(std::nullopt).share());
   EXPECT_GT(replay.hit_rate(), 0.1);
+}
+
+// Prompts that share nothing go to the least loaded replica under both routings: one looks at replicas where requests
+// may have ended alone, the other at all of them.
+TEST(Fleet, LooksAtReplicasThatMayHaveChangedAndSeesAllThatHave) {
+  const LoadedServer server = small_server();
+  RequestTrace trace;
+  trace.block = 64;
+  Random random(7);
+  double time = 0.0;
+  for (std::int64_t i = 0; i < 3000; ++i) {
+    TracedRequest one;
+    one.prompt = 1 + static_cast<std::int64_t>(random.below(1500));
+    one.output = 1 + static_cast<std::int64_t>(random.below(300));
+    one.arrival = Seconds(time += random.exponential(0.02));
+    one.blocks.assign(static_cast<std::size_t>((one.prompt + 63) / 64), i);
+    trace.requests.push_back(one);
+  }
+  trace.span = Seconds(time);
+  const PrefixTrie trie(trace);
+  TrafficPlan traffic;
+  traffic.trace = &trace;
+  std::vector<std::vector<std::int64_t>> places(2, std::vector<std::int64_t>(trace.requests.size()));
+  for (std::size_t i = 0; i < 2; ++i) {
+    FleetPlan plan;
+    plan.server = &server, plan.prefixes = &trie, plan.replicas = 5;
+    plan.routing = i == 0 ? FleetRouting::least_loaded : FleetRouting::by_prefix;
+    plan.each = [&](const ServedRequest& one) { places[i][static_cast<std::size_t>(one.request.id)] = one.replica; };
+    replay_fleet(plan, traffic);
+  }
+  EXPECT_EQ(places[0], places[1]);
 }
 
 TEST(Fleet, SameSeedSameNumbers) {

@@ -265,6 +265,7 @@ void Replica::pass(double time, double last, double for_prompts, bool is_full) {
     watchers_.passed({now_, now_ + time, running_, std::ssize(waiting_), pool_.taken(), for_prompts, is_full});
   now_ += time;
   started_ = now_ - last;
+  ended_now_ = 0;
 }
 
 double Replica::delivery(std::int64_t sequences) const {
@@ -336,6 +337,7 @@ void Replica::finish(std::int32_t slot, double delivered) {
   s.of.decoded = now_;
   s.of.end = delivered;
   unused_.push_back(slot);
+  ++ended_now_;
   if (watchers_.ended) watchers_.ended(s.of);
 }
 

@@ -95,6 +95,8 @@ class Replica {
   double soonest_end() const;
 
   std::int64_t requests() const { return running() + std::ssize(waiting_) + std::ssize(incoming_); }
+  /// With those that end with a step that still runs then.
+  std::int64_t requests_at(double moment) const { return requests() + (now_ > moment ? ended_now_ : 0); }
   std::int64_t running() const { return running_; }
   std::int64_t waiting() const { return std::ssize(waiting_) + std::ssize(incoming_); }
   double now() const { return now_; }
@@ -156,6 +158,7 @@ class Replica {
   std::vector<std::int32_t> complete_;           ///< prompts that end with this step
   std::vector<std::int64_t> crossings_;          ///< running sequences that need a page in step i, i + page, ...
   std::int64_t steps_ = 0, stamps_ = 0, running_ = 0, preemptions_ = 0;
+  std::int64_t ended_now_ = 0;    ///< with the last step
   double context_ = 0;            ///< of all running sequences
   double now_ = 0, started_ = 0;  ///< the last step ended and began
   double waited_places_ = 0, waited_cache_ = 0, waited_prompts_ = 0;
