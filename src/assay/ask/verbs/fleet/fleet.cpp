@@ -177,7 +177,7 @@ void play_again(const Request& request, const FleetQuery& query, Candidate& chos
   if (!request.has("rows") && !request.explain()) return;
   serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas);
   const auto& miss = chosen.replay->first_miss;
-  plan.kept = query.explained ? *query.explained : miss ? miss->request.id : 0;
+  plan.kept = query.explained ? *query.explained : miss && miss->replica >= 0 ? miss->request.id : 0;
   std::string rows =
       "request,arrival,prompt,output,cached,replica,preemptions,waited_place,waited_cache,waited_prompts,preempted,"
       "time_to_first_token,time_per_token,end_to_end\n";
@@ -222,15 +222,20 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("impossible", chosen.server->impossible);
     return response;
   }
+  if (chosen.replay->requests == 0)
+    return fail("--scale", "no request of the trace is left", "a larger scale, or another --seed");
   play_again(request, query, chosen, response);
   if (request.explain()) {
     const auto& kept = chosen.replay->kept;
     if (!kept)
-      return fail("--explain", fmt::format("there is no request {}", *query.explained),
+      return fail("--explain", fmt::format("there is no request {}", query.explained.value_or(0)),
                   fmt::format("requests are 0 to {}, in the order of arrival", chosen.replay->requests - 1));
+    if (kept->replica < 0)
+      return fail("--explain", fmt::format("request {} was refused: {}", kept->request.id, why_late(*kept, true)),
+                  "ask about one that was served");
     explain(*kept, response);
     out.emplace_back("one_request", report::Members{{"request", kept->request.id},
-                                                    {"replica", std::max<std::int64_t>(0, kept->replica)},
+                                                    {"replica", kept->replica},
                                                     {"prompt", kept->request.prompt},
                                                     {"cached", kept->cached},
                                                     {"output", kept->request.output},
