@@ -19,7 +19,8 @@ namespace assay::verbs {
 #define ASSAY_VERBS(each)                                                                                              \
   each(chips) each(models) each(clusters) each(software) each(roofline_verb) each(systolic) each(transfer) each(shard) \
       each(collective_verb) each(layer) each(train) each(serve) each(scaling) each(solve) each(validate_verb)          \
-          each(measure_verb) each(calibrate) each(profile) each(run) each(sweep_verb) each(design_verb) each(book)
+          each(measure_verb) each(calibrate) each(profile) each(run) each(sweep_verb) each(fleet) each(design_verb)    \
+              each(book)
 ASSAY_VERBS(ASSAY_DECLARE_VERB)
 
 #define ASSAY_DECLARE_SCREEN(name)                                                                 \
@@ -53,6 +54,7 @@ constexpr VerbCode code[] = {{"chips", &chips::answer},
                              {"layer", &layer::answer},
                              {"train", &train::answer},
                              {"serve", &serve::answer},
+                             {"fleet", &fleet::answer},
                              {"scaling", &scaling::answer, &scaling::screen_of},
                              {"solve", &solve::answer},
                              {"validate", &validate_verb::answer},

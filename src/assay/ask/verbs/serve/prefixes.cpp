@@ -13,20 +13,6 @@
 namespace assay::verbs::serve {
 namespace {
 
-/// The text of --requests, or of the file that it names.
-Result<std::string> text_of_requests(const std::string& value, const Context& context) {
-  if (trim(value).starts_with('{')) return value;
-  const auto& attached = context.surroundings.attached;
-  std::string bytes;
-  if (const auto file = attached.find(value); file != attached.end()) {
-    bytes = std::string(file->second);
-  } else {
-    ASSAY_SET(bytes, trace::file_bytes(value, "--requests"));
-  }
-  if (trace::is_gzip(bytes)) return trace::inflated(bytes, value);
-  return bytes;
-}
-
 std::optional<std::int64_t> blocks_of(const std::optional<Bytes>& memory, Bytes block) {
   if (!memory) return std::nullopt;
   return static_cast<std::int64_t>(*memory / block);
@@ -66,6 +52,19 @@ report::Items tree_rows(const PrefixCaching& prefixes) {
 
 }  // namespace
 
+Result<std::string> text_of_requests(const std::string& value, std::string_view where, const Context& context) {
+  if (trim(value).starts_with('{')) return value;
+  const auto& attached = context.surroundings.attached;
+  std::string bytes;
+  if (const auto file = attached.find(value); file != attached.end()) {
+    bytes = std::string(file->second);
+  } else {
+    ASSAY_SET(bytes, trace::file_bytes(value, where));
+  }
+  if (trace::is_gzip(bytes)) return trace::inflated(bytes, value);
+  return bytes;
+}
+
 Result<void> read_requests(const Request& request, const Context& context, ServeQuery& query) {
   const auto value = request.value("requests");
   for (const char* option : {"prefix-memory", "prefix-host"})
@@ -80,7 +79,7 @@ Result<void> read_requests(const Request& request, const Context& context, Serve
   if (query.model().encoder)
     return fail("--requests", fmt::format("the encoder of {} attends in both directions", query.model().id),
                 "prefixes of prompts cannot be kept");
-  ASSAY_TRY(text, text_of_requests(*value, context));
+  ASSAY_TRY(text, text_of_requests(*value, "--requests", context));
   ASSAY_TRY(trace, serving::parse_request_trace(text, trim(*value).starts_with('{') ? "--requests" : *value));
   PrefixCaching prefixes{std::make_shared<const PrefixRequests>(PrefixRequests{std::move(trace)}), {}, {}, {}, {}};
   ASSAY_CHECK(read_bytes(request, "prefix-memory", prefixes.memory));

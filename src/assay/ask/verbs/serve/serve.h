@@ -116,6 +116,8 @@ draw::Chart cache_chart(const ServeQuery& query);
 
 // --requests: real requests, the prefixes that they share, and a cache of them.
 
+/// The text of requests, or of the file or the attached one that the value of an option names; gzip is inflated.
+Result<std::string> text_of_requests(const std::string& value, std::string_view where, const Context& context);
 /// Reads the requests of --requests, from a file, an attached one, or the text itself.
 Result<void> read_requests(const Request& request, const Context& context, ServeQuery& query);
 /// Plays them on the cache of prefixes: what it hits is the cached part of prompts. The formats must be known.

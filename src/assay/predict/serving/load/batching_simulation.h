@@ -1,5 +1,4 @@
-// Continuous batching simulated request by request: arrivals, prompts, decode steps, pages. It shares only the times of
-// single steps with queueing.h.
+// A loaded server simulated request by request (replica.h). It shares only the times of single steps with queueing.h.
 #pragma once
 #include <cstdint>
 

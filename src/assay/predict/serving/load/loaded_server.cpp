@@ -106,10 +106,25 @@ class MixedTable {
   std::vector<Line> lines_;
 };
 
+/// What a prompt's token takes longer for each token before it: pieces of a prompt, here and further behind.
+Seconds further_time(const ServingQuestion& question, const ServingStrategy& strategy, const ServingProfiles& profiles,
+                     const training::StageLinks& links) {
+  const std::int64_t tokens = fresh_prompt(question) / 2, later = further_context(question);
+  if (tokens == 0) return {};
+  const auto n = static_cast<double>(tokens);
+  ServingProfiles with = profiles;
+  with.moved = Bytes();
+  const auto time = [&](std::int64_t seen) {
+    with.joined = make_serving_profile(question.setup, strategy, tokens, {{seen}, {seen}});
+    return step_with_prompts(question, strategy, with, links, static_cast<double>(strategy.data), n).time.estimate;
+  };
+  return std::max(Seconds(), time(question.prompt + later) - time(question.prompt)) / (n * static_cast<double>(later));
+}
+
 }  // namespace
 
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point) {
+                                   const ServingPoint& point, double least_chunk) {
   const ServingStrategy& strategy = point.strategy;
   const ServingSetup& setup = question.setup;
   ASSAY_TRY(links, serving_links(setup, strategy, cluster));
@@ -144,8 +159,12 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
     server.policy = BatchingPolicy::chunked;
     const SteadyServer full = steady_server(question, strategy, point.batch);
     const double fresh = full.prompt / static_cast<double>(question.prompt);
-    const double tokens = std::min(full.chunk, std::max(full.prompt, steady_load(full).tokens));
+    const double tokens = std::min(full.chunk, std::max({full.prompt, steady_load(full).tokens, least_chunk}));
     server.chunk = tokens / fresh;
+    if (question.cached_prompt == 0.0) {
+      server.further = point.prefill_scale * further_time(question, strategy, profiles, links);
+      server.before = 0.5 * static_cast<double>(question.prompt);
+    }
     const MixedTable table(question, point, profiles, links, server.most, tokens);
     server.mixed = [table, steps, slope, context, fresh](double n, double seen, double prompt) {
       return table(n, fresh * prompt, n > 0.0 ? steps(n) : Seconds()) + slope * n * (seen - context);

@@ -6,8 +6,9 @@
 namespace assay::serving {
 
 /// One replica of the point, with the requests of the question; its batch is the most it decodes at once. Prompts join
-/// its decode steps (an encoder's go before them), unless some replicas only run prefill.
+/// its decode steps (an encoder's go before them), unless some replicas only run prefill. Steps take as many tokens of
+/// prompts as the steady state has, and `least_chunk` where their limit allows that.
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point);
+                                   const ServingPoint& point, double least_chunk = 0.0);
 
 }  // namespace assay::serving

@@ -32,6 +32,10 @@ struct LoadedServer {
   Seconds transfer;           ///< time to move a cache from a prefill server
   numbers::RequestPath path;  ///< of the requests
   double cache_tokens = 0;    ///< capacity in whole pages; 0: enough for `most` sequences
+  /// What a prompt's token takes longer in `mixed` for each token before it, and how many `mixed` takes to be before
+  /// it.
+  Seconds further;
+  double before = 0;
 };
 
 struct Spread {
