@@ -455,6 +455,19 @@ const tests = {
     const { headline } = ask("design", { file: "h100", set: ["die.0.cores=288", "die.0.cores_on=276"] });
     assert.equal((await text(page, ".can")).toLowerCase(), `${headline.replaceAll(" mm2", " mm²").toLowerCase()}.`);
     assert.match(await text(page, "section[aria-label='Training on this chip'] tbody"), /^Tokens–/);
+    // nothing moves, neither while a part is dragged nor where it becomes impossible
+    const phone = await openPage(base, { width: 400 });
+    const tops = () =>
+      phone.evaluate(() =>
+        [...document.querySelectorAll(".dial, .facts, .ans .card")].map((one) =>
+          Math.round(one.getBoundingClientRect().top + scrollY),
+        ),
+      );
+    await show(phone, "#/design?set=die.0.cores=288;die.0.cores_on=276");
+    const impossible = (await tops()).slice(0, -1); // notes differ
+    await show(phone, "#/design");
+    assert.deepEqual((await tops()).slice(0, impossible.length), impossible);
+    await phone.context().close();
     // a line that is no request says so at its field
     await show(page, "#/design?train=train+llama-3-7b+--on+{chip}:8+--batch+64seq");
     await page.waitForSelector("section[aria-label='Training on this chip'] input[aria-invalid=true]");

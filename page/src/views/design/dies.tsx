@@ -57,7 +57,7 @@ export function DiesCard({ dies, before }: { dies: readonly DieArea[]; before: r
   return (
     <Card
       title="The dies, to scale"
-      note="one of each kind; strips are what each part takes"
+      note="strips are what each part takes"
       name="dies"
       drawing
       table={() => [

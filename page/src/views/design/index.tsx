@@ -125,29 +125,31 @@ function DesignAnswer({
   const made = chipOf(r.chip);
   return (
     <Derived trees={answer.derivation}>
-      <Head
-        sub={
-          <>
-            <span>
-              {differs === 0
-                ? `${from} as it is known, predicted from its parts; drag one`
-                : `${differs} ${differs === 1 ? "part differs" : "parts differ"} from ${from}`}
-            </span>
-            <button type="button" class="btn mini" disabled={differs === 0} onClick={reset}>
-              Back to {from}
-            </button>
-          </>
-        }
-      >
-        {built ? (
-          <>
-            {si(v(r.peak), "FLOP/s")} from <Num of="area">{area(v(r.area?.total.estimate))}</Num> for{" "}
-            <Num of="cost">{usd(v(r.cost?.total.estimate))}</Num>.
-          </>
-        ) : (
-          "It cannot be built."
-        )}
-      </Head>
+      <div class="steady">
+        <Head
+          sub={
+            <>
+              <span>
+                {differs === 0
+                  ? `${from}, predicted from its parts`
+                  : `${differs} ${differs === 1 ? "part differs" : "parts differ"} from ${from}`}
+              </span>
+              <button type="button" class="btn mini" disabled={differs === 0} onClick={reset}>
+                Back to {from}
+              </button>
+            </>
+          }
+        >
+          {built ? (
+            <>
+              {si(v(r.peak), "FLOP/s")} from <Num of="area">{area(v(r.area?.total.estimate))}</Num> for{" "}
+              <Num of="cost">{usd(v(r.cost?.total.estimate))}</Num>.
+            </>
+          ) : (
+            "It cannot be built."
+          )}
+        </Head>
+      </div>
       <Facts results={r} before={before?.results} from={from} />
       <div class="g2">{workloads(built ? made : null, chipOf(before?.results.chip))}</div>
       {!made && (
@@ -155,11 +157,9 @@ function DesignAnswer({
       )}
       <div class="g2">
         <DiesCard dies={r.area?.dies ?? []} before={before?.results.area?.dies ?? []} />
-        <div class="cards">
-          <Sums results={r} />
-          <NotesCard answer={answer} />
-        </div>
+        <Sums results={r} />
       </div>
+      <NotesCard answer={answer} />
     </Derived>
   );
 }

@@ -93,8 +93,8 @@ export function DesignPanel({
         problem={refusal?.error.where === "FILE" ? { text: sentence(refusal.error.what), names: [] } : undefined}
       />
       <Status verdict={verdict} words={words} />
-      {first.map(dial)}
-      <fieldset class="dials">
+      {base.size > 0 && first.map(dial)}
+      <fieldset class="dials" hidden={base.size === 0}>
         <legend>Package</legend>
         {memory && (
           <Select

@@ -172,7 +172,7 @@ function dieControls(base: Values, now: Values, die: string): Control[] {
   if (has("cores")) {
     out.push(cores(base, now, die));
     add("matrix_units", "Matrix units of a core", counts(1, Math.max(8, 2 * Number(of("matrix_units")))));
-    add("multiply_adds", "Multiply-adds of each, a cycle", times(of("multiply_adds"), [0.125, 0.25, 0.5, 1, 2, 4, 8]));
+    add("multiply_adds", "Multiply-adds of a unit", times(of("multiply_adds"), [0.125, 0.25, 0.5, 1, 2, 4, 8]));
   }
   if (has("local")) add("local", "Memory of a core", times(of("local"), shares));
   if (has("cache")) add("cache", "Shared cache", times(of("cache"), shares));

@@ -24,16 +24,15 @@ export const chipOf = (text: string | undefined): Chip | null => {
   return text && id ? { id, text } : null;
 };
 
+const names = {
+  train: ["Tokens", "Step", "Useful share of the peak"],
+  serve: ["Tokens of answers", "Per token", "First token"],
+};
 interface Figure {
-  name: string;
   value: number;
   shown: string;
 }
-const figure = (name: string, value: number, write: (x: number) => string): Figure => ({
-  name,
-  value,
-  shown: write(value),
-});
+const figure = (value: number, write: (x: number) => string): Figure => ({ value, shown: write(value) });
 const tokens = (x: number): string => si(x, "tokens/s");
 
 const axes = ["dp", "fsdp", "tp", "pp", "cp", "ep"];
@@ -49,19 +48,15 @@ function figures(answer: Answer<Asked> | undefined): { rows: Figure[]; limit: st
   const plan = planText(r.strategy);
   if ("step_time" in r)
     return {
-      rows: [
-        figure("Tokens", v(r.tokens_per_second), tokens),
-        figure("Step", v(r.step_time.estimate), time),
-        figure("Useful share of the peak", r.mfu, percent),
-      ],
+      rows: [figure(v(r.tokens_per_second), tokens), figure(v(r.step_time.estimate), time), figure(r.mfu, percent)],
       limit: r.limiter,
       plan,
     };
   return {
     rows: [
-      figure("Tokens of answers", v(r.served?.output_tokens_per_second), tokens),
-      figure("Per token", v(r.served?.time_per_token), time),
-      figure("First token", v(r.first_token?.time), time),
+      figure(v(r.served?.output_tokens_per_second), tokens),
+      figure(v(r.served?.time_per_token), time),
+      figure(v(r.first_token?.time), time),
     ],
     limit: r.decode?.limiter ?? "",
     plan,
@@ -105,8 +100,7 @@ export function WorkloadCard<V extends Asked>({
   const here = figures(answer?.outcome === "ok" ? answer : undefined);
   const old = reference.answer as Answer<Asked> | undefined;
   const there = figures(!wrong && old?.outcome === "ok" ? old : undefined);
-  const names = (here ?? there)?.rows.map((row) => row.name) ?? ["Tokens"];
-  const rows = names.map((name, i) => {
+  const rows = names[verb].map((name, i) => {
     const [a, b] = [here?.rows[i], there?.rows[i]];
     return {
       name,
