@@ -55,9 +55,8 @@ export function DesignView({ place, share }: { place: Place; share: (shared: Sha
   const before = first.reply && !refused(first.reply) ? first.reply : undefined;
   const base = useMemo(() => valuesOf(before?.results.file ?? ""), [before?.results.file]);
   const sets = useMemo(() => readSets(given.set ?? ""), [given.set]);
-  const go = (part: Query, replace = false): void => change(part, replace);
-  const choose = (id: string): void => go({ file: id === defaults.file ? "" : id, set: "", open: "" });
-  const own = (key: string, line: string): void => go({ [key]: line === defaults[key] ? "" : line });
+  const choose = (id: string): void => change({ file: id === defaults.file ? "" : id, set: "", open: "" });
+  const own = (key: string, line: string): void => change({ [key]: line === defaults[key] ? "" : line });
   const said = refusal ? { verdict: "no" as const, words: sentence(words(refusal.error.what)) } : status(asked.answer);
   return (
     <div class="view">
@@ -72,7 +71,7 @@ export function DesignView({ place, share }: { place: Place; share: (shared: Sha
         refusal={refusal}
         request={request}
         choose={choose}
-        change={(changes, done) => go({ set: setsAfter(base, sets, changes) }, !done)}
+        change={(changes, done) => change({ set: setsAfter(base, sets, changes) }, !done)}
       />
       <AnswerFrame asked={asked} request={request as Request} fix={choose}>
         {(answer) => (
@@ -81,7 +80,7 @@ export function DesignView({ place, share }: { place: Place; share: (shared: Sha
             before={before}
             from={file}
             differs={sets.size}
-            reset={() => go({ set: "" })}
+            reset={() => change({ set: "" })}
             workloads={(chip, old) => (
               <>
                 {(["train", "serve"] as const).map((verb) => (
