@@ -3,6 +3,7 @@ import { App } from "./app";
 import type { View } from "./app";
 import { AccuracyView } from "./views/accuracy";
 import { BookView } from "./views/book";
+import { DesignView } from "./views/design";
 import { MatrixView } from "./views/matrix";
 import { NetworkView } from "./views/network";
 import { PlanView } from "./views/plan";
@@ -18,6 +19,7 @@ const views: readonly View[] = [
   { id: "sharding", name: "Sharding", Body: ShardingView },
   { id: "network", name: "Network", Body: NetworkView },
   { id: "matrix", name: "Matrix unit", Body: MatrixView },
+  { id: "design", name: "Design", Body: DesignView },
   { id: "profile", name: "Profile", Body: ProfileView },
   { id: "accuracy", name: "Accuracy", Body: AccuracyView },
   { id: "book", name: "Book", Body: BookView },

@@ -134,7 +134,10 @@ async function show(page, hash) {
 /** Until nothing is being asked: the answer is current, and so is what follows behind it. */
 async function settled(page) {
   await page.waitForFunction(
-    () => document.querySelector(".ans")?.getAttribute("aria-busy") === "false" && document.fonts.status === "loaded",
+    () =>
+      document.querySelector(".ans[aria-busy=false]") &&
+      !document.querySelector("[aria-busy=true]") &&
+      document.fonts.status === "loaded",
     undefined,
     { timeout: 30_000 },
   );
@@ -402,6 +405,74 @@ const tests = {
       );
     await page.context().close();
   },
+  async "a designed chip and what runs on it are those of the command line"(base) {
+    const page = await openPage(base);
+    const workloads = async (set) => {
+      const { results } = ask("design", { file: "h100", set });
+      const on = (verb, args) =>
+        ask(verb, { ...args, model: "llama-3-8b", catalogue: JSON.stringify({ "chips/h100": results.chip }) }).results;
+      const train = on("train", { on: "h100:64", batch: "1Mi", seq: 8192 });
+      const serve = on("serve", { on: "h100:8", prompt: 2048, output: 256 });
+      return { results, train, serve };
+    };
+    const says = async (label, expected) =>
+      page.waitForFunction(
+        ([label, expected]) =>
+          document
+            .querySelector(`section[aria-label="${label}"] tbody`)
+            .textContent.replaceAll("\u202f", " ")
+            .includes(expected),
+        [label, expected],
+      );
+    await show(page, "#/design");
+    const known = await workloads([]);
+    await says("Training on this chip", `${written(known.train.tokens_per_second.value, 1e3)} ktokens/s`);
+    // a slider by keyboard: the address, the engine's figures and the change against the known chip follow
+    await page.focus("input[type=range] >> nth=0");
+    for (let k = 0; k < 12; k++) await page.keyboard.press("ArrowLeft");
+    await page.waitForFunction(() => /set=die.0.cores_on%3D120/.test(location.hash));
+    await settled(page);
+    const fewer = await workloads(["die.0.cores_on=120"]);
+    assert.ok(
+      (await heading(page)).startsWith(`${written(fewer.results.peak.value, 1e12)} TFLOP/s from `),
+      await heading(page),
+    );
+    const rate = fewer.train.tokens_per_second.value;
+    await says("Training on this chip", `${written(rate, 1e3)} ktokens/s`);
+    await says(
+      "Training on this chip",
+      `\u2212${figures(100 * (1 - rate / known.train.tokens_per_second.value), 2)} %`,
+    );
+    await says("Serving on this chip", `${written(fewer.serve.served.output_tokens_per_second.value, 1e3)} ktokens/s`);
+    await page.click("summary:has-text('Share')");
+    await page.click("text=Copy as command");
+    assert.equal(
+      await page.evaluate(() => navigator.clipboard.readText()),
+      "assay design h100 --set die.0.cores_on=120",
+    );
+    // what cannot be built is said in the engine's words beside the sliders, and nothing runs on it
+    await show(page, "#/design?set=die.0.cores=288;die.0.cores_on=276");
+    const { headline } = ask("design", { file: "h100", set: ["die.0.cores=288", "die.0.cores_on=276"] });
+    assert.equal((await text(page, ".can")).toLowerCase(), `${headline.replaceAll(" mm2", " mm²").toLowerCase()}.`);
+    assert.match(await text(page, "section[aria-label='Training on this chip'] tbody"), /^Tokens–/);
+    // nothing moves, neither while a part is dragged nor where it becomes impossible
+    const phone = await openPage(base, { width: 400 });
+    const tops = () =>
+      phone.evaluate(() =>
+        [...document.querySelectorAll(".dial, .facts, .ans .card")].map((one) =>
+          Math.round(one.getBoundingClientRect().top + scrollY),
+        ),
+      );
+    await show(phone, "#/design?set=die.0.cores=288;die.0.cores_on=276");
+    const impossible = (await tops()).slice(0, -1); // notes differ
+    await show(phone, "#/design");
+    assert.deepEqual((await tops()).slice(0, impossible.length), impossible);
+    await phone.context().close();
+    // a line that is no request says so at its field
+    await show(page, "#/design?train=train+llama-3-7b+--on+{chip}:8+--batch+64seq");
+    await page.waitForSelector("section[aria-label='Training on this chip'] input[aria-invalid=true]");
+    await page.context().close();
+  },
   async "every view is accessible from a phone to a wide screen, in both themes"(base) {
     const views = {
       plan: "",
@@ -410,6 +481,7 @@ const tests = {
       sharding: "?frame=3",
       network: "",
       matrix: "",
+      design: "",
       accuracy: "?set=h200-ops",
       book: "?chapter=inference",
     };

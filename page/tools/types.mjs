@@ -21,6 +21,7 @@ const verbs = [
   "models",
   "chips",
   "transfer",
+  "design",
   "run",
 ];
 // Options that the page sets itself or that make no sense on a page.

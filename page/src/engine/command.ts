@@ -1,7 +1,7 @@
-// A request as other front ends would ask it: on a command line, or from Python.
+// A request as other front ends would ask it: on a command line, or from Python; and a command line as a request.
 import { options } from "./schema";
 import type { Request } from "./ask";
-import type { Verb } from "./schema";
+import type { Arguments, Verb } from "./schema";
 
 const quote = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 const python = (value: unknown): string =>
@@ -50,3 +50,40 @@ const positionals = (verb: Verb): string[] =>
   Object.entries(options[verb])
     .filter(([, option]) => !option.placeholder && option.kind !== "flag")
     .map(([name]) => name);
+
+/** Words as a shell splits them: quotes hold blanks together. */
+const words = (line: string): string[] =>
+  [...line.matchAll(/(?:[^\s'"]|'[^']*'|"[^"]*")+/g)].map(([word]) =>
+    word.replace(/'([^']*)'|"([^"]*)"/g, (_, one?: string, two?: string) => one ?? two ?? ""),
+  );
+/** A command line of one of these verbs as a request, or what is wrong with it. */
+export function fromCommand<V extends Verb>(line: string, verbs: readonly V[]): Request<V> | string {
+  const [name, ...rest] = words(line.trim().replace(/^assay\s+/, ""));
+  const verb = verbs.find((one) => one === name);
+  if (!verb) return `A request begins with ${verbs.join(" or ")}`;
+  const args: Arguments = {};
+  const first = [...positionals(verb)];
+  const put = (key: string, value: string | boolean): void => {
+    const before = args[key];
+    args[key] = before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), String(value)];
+  };
+  for (let i = 0; i < rest.length; i++) {
+    const word = rest[i]!;
+    const option = /^--([^=]+)(?:=([^]*))?$/.exec(word);
+    if (!option) {
+      const key = first.shift();
+      if (!key) return `“${word}” is neither an option nor the value of one`;
+      put(key, word);
+      continue;
+    }
+    const key = option[1]!;
+    const next = rest[i + 1];
+    if (option[2] !== undefined) put(key, option[2]);
+    else if (options[verb][key]?.kind === "flag" || next === undefined || next.startsWith("--")) put(key, true);
+    else {
+      put(key, next);
+      i += 1;
+    }
+  }
+  return { verb, arguments: args };
+}

@@ -2950,6 +2950,204 @@ export interface TransferResults {
     }[];
   };
 }
+export interface DesignResults {
+  design?: string;
+  peak?: Quantity;
+  clock?: Quantity;
+  memory?: {
+    kind: string;
+    stacks: number;
+    capacity: Quantity;
+    bandwidth: Quantity;
+  };
+  link_bandwidth?: Quantity;
+  area?: {
+    total: Range;
+    largest_die: Quantity;
+    of_reticle: number;
+    dies: {
+      count: number;
+      node: string;
+      area: Range;
+      logic: Quantity;
+      memory: Quantity;
+      stacks: Quantity;
+      links: Quantity;
+      other: Quantity;
+      unlisted: Quantity;
+      dies_per_wafer: number;
+      yield: number;
+      yield_without_spares: number;
+      published?: Quantity;
+      error?: number;
+    }[];
+  };
+  power?: {
+    total: Range;
+    arithmetic: Quantity;
+    memory: Quantity;
+    links: Quantity;
+    leakage: Quantity;
+    density: Quantity;
+    limit?: Quantity;
+    published?: Quantity;
+    error?: number;
+  };
+  cost?: {
+    total: Range;
+    dies: Quantity;
+    memory: Quantity;
+    package: Quantity;
+    test: Quantity;
+    masks_and_design?: Quantity;
+  };
+  owning?: {
+    per_hour: Quantity;
+    chip: Quantity;
+    server: Quantity;
+    network: Quantity;
+    building: Quantity;
+    energy: Quantity;
+    capital: Quantity;
+    power: Quantity;
+    grid: string;
+    co2_grams: number;
+    co2_grams_of_making: number;
+    chips: number;
+  };
+  chip?: string;
+  file?: string;
+  technology?: {
+    nodes: string[];
+    memories: string[];
+    links: string[];
+    packages: string[];
+  };
+  areas?: {
+    chip: string;
+    node?: string;
+    published: Quantity;
+    predicted: Quantity;
+    error: number;
+    source: string;
+  }[];
+  powers?: {
+    chip: string;
+    node?: string;
+    published: Quantity;
+    predicted: Quantity;
+    error: number;
+    source: string;
+  }[];
+  median_area_error?: number;
+  median_power_error?: number;
+  areas_within_15_percent?: number;
+  powers_within_15_percent?: number;
+  front?: {
+    values: string;
+    speed: number;
+    speed_per_dollar: number;
+    speed_per_watt: number;
+    area: Quantity;
+    power: Quantity;
+    clock: Quantity;
+    cost: Quantity;
+    per_hour: Quantity;
+    limits: string;
+  }[];
+  best?: {
+    values: string;
+    speed: number;
+    speed_per_dollar: number;
+    speed_per_watt: number;
+    area: Quantity;
+    power: Quantity;
+    clock: Quantity;
+    cost: Quantity;
+    per_hour: Quantity;
+    limits: string;
+  } | {
+    shape: string;
+    parameters: number;
+    active: number;
+    tokens_per_second: Quantity;
+    step_time: Quantity;
+    faster: number;
+    tokens?: Quantity;
+    loss?: number;
+    model: string;
+  };
+  requests?: {
+    ask: string;
+    measure: string;
+    value: number;
+    over_first: number;
+    limiter?: string;
+    owned_per_million_tokens?: Quantity;
+  }[];
+  bound_by?: {
+    parameter: string;
+    now: string;
+    next: string;
+    speed?: number;
+    per_hour?: number;
+    why?: string;
+  }[];
+  shapes?: {
+    shape: string;
+    parameters: number;
+    active: number;
+    tokens_per_second: Quantity;
+    step_time: Quantity;
+    faster: number;
+    tokens?: Quantity;
+    loss?: number;
+    model: string;
+  }[];
+  base?: {
+    shape: string;
+    parameters: number;
+    active: number;
+    tokens_per_second: Quantity;
+    step_time: Quantity;
+    faster: number;
+    tokens?: Quantity;
+    loss?: number;
+    model: string;
+  };
+  steps?: {
+    field: string;
+    now: number;
+    next: number;
+    faster: number;
+    parameters: number;
+    loss?: number;
+  }[];
+  law?: {
+    name: string;
+    source: string;
+  };
+  search?: {
+    designs?: number;
+    built?: number;
+    evaluated: number;
+  };
+  derivatives?: {
+    inputs: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
+    kinks: {
+      result: string;
+      wins: string;
+      next: string;
+      apart: number;
+    }[];
+  };
+}
 export interface RunResults {
   program?: string;
   mode?: "auto" | "explicit" | "manual";
@@ -3321,6 +3519,7 @@ export interface Results {
   models: ModelsResults;
   chips: ChipsResults;
   transfer: TransferResults;
+  design: DesignResults;
   run: RunResults;
 }
 export type Verb = keyof Results;
@@ -3661,6 +3860,28 @@ export const options: Record<Verb, Record<string, Option>> = {
     "buffers": {"help":"tiles that are on their way at once (default 2)","kind":"count","standard":"2","placeholder":"N"},
     "while": {"help":"what runs meanwhile: says whether the transfer hides behind it","kind":"quantity","unit":"s","placeholder":"TIME"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  design: {
+    "file": {"help":"a design, or the id of a known chip","kind":"file"},
+    "workload": {"help":"requests, what varies, and limits: searches the designs","kind":"file","placeholder":"FILE"},
+    "set": {"help":"a part that differs, e.g. die.0.cores_on=120; without VALUE it is left out","kind":"text","placeholder":"KEY=VALUE"},
+    "out": {"help":"where chips/ID.toml goes, for --catalogue DIR of other commands","kind":"directory","placeholder":"DIR"},
+    "owning": {"help":"prices of servers, network, building and energy that differ from the catalogue's","kind":"file","placeholder":"FILE"},
+    "chips": {"help":"chips of the cluster that a chip shares its network with (default 1024)","kind":"count","standard":"1024","placeholder":"N"},
+    "model-shape": {"help":"the model whose shape is searched","kind":"model","placeholder":"MODEL"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "batch": {"help":"tokens per training step (default: 4Mi), or with --latency sequences (64)","kind":"text","unit":"tokens","placeholder":"TOKENS|Nseq"},
+    "seq": {"help":"tokens per sequence, or of a prompt (default 8192)","kind":"count","standard":"8192","placeholder":"N"},
+    "parameters": {"help":"how many the model has (default: as it has): the fastest is searched","kind":"count","placeholder":"N"},
+    "flops": {"help":"of the whole training: the lowest loss is searched","kind":"quantity","unit":"FLOP","placeholder":"FLOP"},
+    "time": {"help":"of the whole training on this cluster: the lowest loss is searched","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "latency": {"help":"of a decode step: the lowest loss is searched","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "tokens": {"help":"that the model of a --latency is trained on (default 15T)","kind":"count","standard":"15T","placeholder":"N"},
+    "fields": {"help":"what varies: layers, width, heads, kv-heads, head-size, feed-forward, experts, experts-per-token, expert-width, window, vocabulary","kind":"text","placeholder":"LIST"},
+    "range": {"help":"how far each field moves from the model scaled as a whole (default 1.25)","kind":"number","standard":"1.25","placeholder":"F"},
+    "law": {"help":"of the loss: chinchilla (the replication of 2024) or hoffmann (as published) (default chinchilla)","kind":"text","examples":["chinchilla","hoffmann"],"standard":"chinchilla","placeholder":"NAME"},
     "derivatives": {"help":"how many percent the results change for one percent of each given number: exact, by the derivation","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },

@@ -156,9 +156,13 @@ Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string
   constexpr std::string_view example = R"(e.g. {"chips/mine": {"base": "h100-sxm", "power": {"chip": "500 W"}}})";
   ASSAY_TRY(files, parsed_object(value, "catalogue", example));
   for (const auto& [path, file] : files.items()) {
-    if (!file.is_object())
-      return fail(fmt::format("catalogue: {}", path), "a file is an object: keys and values", std::string(example));
     const std::string name = fmt::format("{}{}.toml", path.find('/') == std::string::npos ? "chips/" : "", path);
+    if (file.is_string()) {
+      catalogue.put(name, file.get<std::string>());
+      continue;
+    }
+    if (!file.is_object())
+      return fail(fmt::format("catalogue: {}", path), "a file is an object, or its text in TOML", std::string(example));
     std::string text;
     if (!file.contains("id")) text = fmt::format("id = {}\n", RequestJson(hardware::file_stem(name)).dump());
     for (const auto& [key, member] : file.items())

@@ -136,6 +136,49 @@ Result<void> check_options(const Request& request) {
   return {};
 }
 
+/// Replaces the parts that --set names. What is published is of the design as it was.
+Result<void> replace_parts(const Request& request, Toml& root) {
+  const auto drop = [](Toml* table, std::string_view key) {
+    if (table) std::erase_if(table->members, [&](const auto& member) { return member.first == key; });
+  };
+  for (const std::string& text : request.values("set")) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const std::string path(trim(std::string_view(text).substr(0, equals)));
+    if (equals == text.size() || path.empty() || path.starts_with('.') || path.ends_with('.'))
+      return fail("--set", fmt::format("{} is not KEY=VALUE", in_quotes(text)), "e.g. --set die.0.cores_on=120",
+                  Error::Kind::usage);
+    const std::size_t dot = path.rfind('.');
+    Toml* table = dot == std::string::npos ? &root : toml_at(root, path.substr(0, dot));
+    if (!table || table->kind != Toml::Kind::table)
+      return fail("--set", fmt::format("the design has no {}", in_quotes(path)),
+                  "e.g. die.0.cores, memory.kind, clock or power");
+    const std::string key = path.substr(dot + 1), value(trim(std::string_view(text).substr(equals + 1)));
+    drop(table, key);
+    if (value.empty()) continue;
+    Toml part = toml_scalar(value);
+    part.file = "--set " + path;
+    table->members.emplace_back(key, std::move(part));
+  }
+  if (!request.has("set")) return {};
+  drop(&root, "published");
+  if (Toml* dies = root.find("die"))
+    for (Toml& die : dies->items) drop(&die, "published");
+  return {};
+}
+
+/// What a design may be made of.
+report::Members choices(const design::Technology& technology) {
+  const auto names = [](const auto& all) {
+    report::Items out;
+    for (const auto& one : all) out.emplace_back(one.name);
+    return out;
+  };
+  return {{"nodes", names(technology.nodes)},
+          {"memories", names(technology.stacks)},
+          {"links", names(technology.links)},
+          {"packages", names(technology.packages)}};
+}
+
 Result<void> write_chip(const Request& request, const DesignQuery& query, const std::string& text,
                         report::Response& response) {
   const auto directory = request.value("out");
@@ -232,6 +275,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const std::string& name = request.arguments().front();
   ASSAY_TRY(text, design_text(name, context));
   ASSAY_TRY(root, parse_toml(text, name));
+  ASSAY_CHECK(replace_parts(request, root));
   ASSAY_TRY(query, query_of(root, name, context));
   const design::ChipDesign& chip = query.chip;
   const ChipFigures<Plain> figures = design::chip_figures(Plain{}, query.designed());
@@ -279,13 +323,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("chip", file);
     ASSAY_CHECK(add_owning(request, query, figures, at.power, file, context, response));
   }
+  out.emplace_back("file", toml_text(root));
+  out.emplace_back("technology", choices(*query.technology));
   ASSAY_CHECK(write_chip(request, query, file, response));
   response.notes.push_back(
       "ranges vary one figure of the technology after the other; the parts that nobody lists are those of known dies");
-  if (largest > query.technology->reticle.typical)
-    response.important.push_back(
-        fmt::format("a die of {} would be larger than the reticle of {}; the low end of its range fits", human(largest),
-                    human(query.technology->reticle.typical.value)));
   if (request.explain()) {
     const Traced num{&response.ledger};
     const ChipFigures<Traced> traced = design::chip_figures(num, query.designed());
@@ -299,6 +341,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline = "cannot be built: " + reason;
     return response;
   }
+  if (largest > query.technology->reticle.typical)
+    response.notes.push_back(
+        fmt::format("a die of {} would be larger than the reticle of {}; the low end of its range fits", human(largest),
+                    human(query.technology->reticle.typical.value)));
   response.headline =
       fmt::format("{}, {} at {}, {} in 16 bits, {}", human(figures.area), human(at.power), human(at.clock),
                   human((at.clock / chip.clock) * chip.peak()), human(figures.cost.all));

@@ -116,6 +116,8 @@ Result<void> check_without_files(const Request& request, const std::map<std::str
   for (std::size_t i = 0; i < arguments.size() && !verb.arguments.empty(); ++i) {
     const ArgumentSpec& spec = verb.arguments[std::min(i, verb.arguments.size() - 1)];
     if (spec.attachable && attached.contains(arguments[i])) continue;
+    // a design without dot and slash is one of the catalogue
+    if (verb.name == "design" && arguments[i].find_first_of("./") == std::string::npos) continue;
     if (names_file(runs_model ? ValueKind::model : type_of(verb, spec).kind, arguments[i]))
       return refused(spec.name, "files are not read here");
   }

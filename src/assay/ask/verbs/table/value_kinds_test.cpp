@@ -55,6 +55,9 @@ TEST(ValueKinds, WhatTouchesFilesIsToldFromWhatDoesNot) {
                            "validate --data d",
                            "measure --quick",
                            "profile trace.json",
+                           "design mine.toml",
+                           "design ./mine",
+                           "design h100 --out mine",
                            "run mlp.assay",
                            "run train llama-3-8b --text novel.txt",
                            "run serve @m.toml",
@@ -64,8 +67,8 @@ TEST(ValueKinds, WhatTouchesFilesIsToldFromWhatDoesNot) {
   for (const char* line :
        {"chips h100-sxm", "train llama-3-8b --on h100-sxm:8 --timeline --software torchtitan@2024",
         "serve llama-3-8b --on h100-sxm --output 128", "solve train llama-3-8b --on h100-sxm --batch ?seq --until fits",
-        "validate h200-train", "book", "run train llama-3-8b --layers 2", "run --eval 'mesh X=2'",
-        R"(chips mine --catalogue '{"chips/mine": {"base": "h100-sxm"}}')"})
+        "validate h200-train", "book", "design h100 --set die.0.cores_on=120", "run train llama-3-8b --layers 2",
+        "run --eval 'mesh X=2'", R"(chips mine --catalogue '{"chips/mine": {"base": "h100-sxm"}}')"})
     EXPECT_FALSE(touches(line)) << line;
 }
 
