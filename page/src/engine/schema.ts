@@ -3140,6 +3140,13 @@ export interface DesignResults {
       elasticity: number;
       source: string;
     }[];
+    figures: {
+      result: string;
+      input: string;
+      value: Quantity | number;
+      elasticity: number;
+      source: string;
+    }[];
     kinks: {
       result: string;
       wins: string;
