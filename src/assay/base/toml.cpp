@@ -418,7 +418,7 @@ Toml toml_scalar(std::string_view text) {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -431,7 +431,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string key_text(std::string_view key) {
-  return !key.empty() && std::all_of(key.begin(), key.end(), is_bare) ? std::string(key) : quoted(key);
+  return !key.empty() && std::all_of(key.begin(), key.end(), is_bare) ? std::string(key) : toml_quoted(key);
 }
 
 bool is_list_of_tables(const Toml& value) {
@@ -463,7 +463,7 @@ void write_table(const Toml& table, const std::string& path, std::string& out) {
 std::string toml_value(const Toml& value) {
   switch (value.kind) {
     case Toml::Kind::text:
-      return quoted(value.text);
+      return toml_quoted(value.text);
     case Toml::Kind::date:
       return value.text;
     case Toml::Kind::integer:

@@ -59,7 +59,8 @@ auto formula(const N& num, double a, double b, double c) {
 }
 
 TEST(Derivatives, AgreeWithFiniteDifferences) {
-  for (const auto& [a, b, c] : {std::tuple(2.0, 3.0, 1.5), std::tuple(0.7, 0.4, 2.2), std::tuple(5.0, 0.1, 0.3)}) {
+  for (const auto& numbers : {std::tuple(2.0, 3.0, 1.5), std::tuple(0.7, 0.4, 2.2), std::tuple(5.0, 0.1, 0.3)}) {
+    const double a = std::get<0>(numbers), b = std::get<1>(numbers), c = std::get<2>(numbers);
     Ledger ledger;
     const auto result = formula(Traced{&ledger}, a, b, c);
     const Items rows = moving_inputs(ledger, {result.id}, [](const Node&) { return true; });
