@@ -232,13 +232,13 @@ TEST(Toml, AScalarIsReadAsTyped) {
 // What is written is read as it was.
 TEST(Toml, ADocumentIsWrittenAndReadBack) {
   const std::string text =
-      "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \\u0007 \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
+      "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
       "[t]\nu = { v = 1 }\n\n[t.w]\nx = 2\n\n[[l]]\nm = 1\n\n[[l]]\nn = []\n";
   const Toml first = *parse_toml(text, "f.toml");
   const std::string written = toml_text(first);
   EXPECT_EQ(toml_text(*parse_toml(written, "g.toml")), written);
   EXPECT_EQ(written,
-            "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \\u0007 \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
+            "a = 1\nb = 0.5\nc = \"x \\\"y\\\" \u00e9\"\nd = [1, [2.0, true], 2026-11-15]\n\"e f\" = 1e+300\n\n"
             "[t]\n\n[t.u]\nv = 1\n\n[t.w]\nx = 2\n\n[[l]]\nm = 1\n\n[[l]]\nn = []\n");
 }
 
