@@ -388,7 +388,7 @@ class Memory(WithServer):
     options = ("--memory-limit", "128MiB", "--workers", "1")
 
     def test_is_bounded(self):
-        request = {"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1000, "output": 200, "rate": 12, "simulate": "1M"}}
+        request = {"verb": "fleet", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "replicas": 1, "rate": 100000, "take": "5M"}}
         error = self.refused(400, *self.server.api(request))
         self.assertIn("out of memory", error["what"])
         self.assertEqual(self.server.api(quick)[0].status, 200)
