@@ -35,6 +35,10 @@ def python_names(arguments):
 
 
 class Parity(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(top)  # requests name files from there
+
     def test_answers_are_the_bytes_that_the_program_prints(self):
         requests = [line.split(": ", 1) for line in (top / "tests/golden/requests.txt").read_text().splitlines() if line and line[0] != "#"]
         self.assertGreater(len(requests), 50)
