@@ -99,10 +99,11 @@ TEST(ServingSearch, NothingOfAllShardingsAndPlacementsIsBetterForExperts) {
 
 // Every sharding by itself, priced at all batches: the floors are below, and the lesser goals find the same.
 TEST(ServingSearch, FloorsAreNeverBeatenAndLesserGoalsFindTheSame) {
-  for (const auto& [id, where] : {std::pair{"llama-3-8b", "h100-sxm:8"},
-                                  {"qwen3-30b-a3b", "h200-sxm:4"},
-                                  {"deepseek-v2-lite", "b200:4"},
-                                  {"gemma-2-9b", "tpu-v5e:2x4"}}) {
+  const std::vector<std::pair<const char*, const char*>> cases{{"llama-3-8b", "h100-sxm:8"},
+                                                               {"qwen3-30b-a3b", "h200-sxm:4"},
+                                                               {"deepseek-v2-lite", "b200:4"},
+                                                               {"gemma-2-9b", "tpu-v5e:2x4"}};
+  for (const auto& [id, where] : testing::sampled(cases)) {
     const testing::MeasuredServingCase c(id, where);
     const std::int64_t chips = c.cluster.chips();
     const auto of = [&](const ServingChoices& choices, ServingGoal goal) {
@@ -145,7 +146,8 @@ TEST(ServingSearch, FloorsAreNeverBeatenAndLesserGoalsFindTheSame) {
 
 TEST(ServingSearch, TheAnswerDoesNotDependOnTheCores) {
   const testing::MeasuredServingCase c("qwen3-30b-a3b", "h200-sxm:64");
-  for (const std::optional<Seconds> limit : {std::optional<Seconds>(), std::optional(12_ms)}) {
+  const std::vector<std::optional<Seconds>> limits{std::nullopt, 12_ms};
+  for (const std::optional<Seconds> limit : testing::sampled(limits)) {
     ServingChoices choices;
     choices.per_token = limit;
     const ServingSearch all = c.search(choices);
