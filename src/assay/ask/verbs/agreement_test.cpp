@@ -36,7 +36,7 @@ double number_at(const report::Value& results, std::string_view path) {
   return found.value_or(-1.0);
 }
 
-/// Of the figures that --derivatives gives for the first result, the elasticity of those from a line of a chip's file.
+/// The elasticity that --derivatives gives a figure of a chip's file, told by its value.
 double elasticity_of(const report::Value& results, std::string_view result, double value) {
   const auto figures = report::find_path(results, "derivatives.figures");
   double sum = 0.0;

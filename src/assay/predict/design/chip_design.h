@@ -57,7 +57,7 @@ struct ChipDesign {
   std::optional<Given<Watts>> published;  ///< power, as its maker says
   std::optional<double> volume;           ///< chips over which masks and design are spread
 
-  /// Of its chip file: its own, or where the chip that it is based on has that, one beside it.
+  /// The id of its chip file: its own, or another one where the base has that.
   std::string chip_id() const { return id == base ? id + "-design" : id; }
   FlopsPerSecond peak() const;  ///< in 16 bits, at the clock
   double cores() const;         ///< that are used, over all dies

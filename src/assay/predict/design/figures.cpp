@@ -164,8 +164,8 @@ class Formulas {
       const Die& largest = design.dies.front();
       out.once =
           num_.named("masks and design",
-                     (out.once + figure("design of 300 mm2", largest.node->design) *
-                                     (figures.dies.front().all / num_.given("of an area", Area(300.0), "its source"))) /
+                     (out.once + figure("design of a chip", largest.node->design) *
+                                     (figures.dies.front().all / num_.given("of an area", of_.technology.designed))) /
                          num_.given("chips", *design.volume, "volume"));
       made = made + out.once;
     }

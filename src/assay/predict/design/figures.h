@@ -71,7 +71,7 @@ struct Yield {
 };
 /// Dies whose defects lie in clusters (negative binomial); `cores` is the area of all cores that a die has.
 Yield yield_of(Area die, Area cores, const Made& made, PerArea defects, double clustering);
-/// Of a round wafer, whole ones (de Vries 2005); lengths in millimetres.
+/// Whole dies of a round wafer (de Vries 2005); lengths in millimetres.
 double dies_per_wafer(Area die, double diameter, double edge, double scribe);
 
 /// The yield of a die of the design with typical figures.

@@ -145,7 +145,7 @@ Owning<N> owning(const N& num, const OwningFigures& of, const Installed& chip) {
   // Ports of the tiers: one of each link, two below the top; a transceiver at each end.
   const double tiers = chip.scale_out > BytesPerSecond() ? tiers_of(chip.chips / chip.domain, of.radix) : 0.0;
   const auto speeds = num.given("bandwidth", chip.scale_out, chip.name) / num.given("of a port", of.port, "network");
-  const double above = std::max(tiers - 1.0, 0.0) / chip.oversubscribed;
+  const double above = std::max(tiers - 1.0, 0.0);
   const auto ports = speeds * num.given("ports for each", tiers > 0.0 ? 1.0 + 2.0 * above : 0.0,
                                         fmt::format("{} tiers of switches", tiers));
   const auto optics =

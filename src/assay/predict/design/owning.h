@@ -44,11 +44,10 @@ struct Installed {
   Watts power, beside;      ///< of the chip, and of its share of the server
   BytesPerSecond scale_up;  ///< one way, all links together; none: nothing
   bool is_switched = false, is_torus = false;
-  double domain = 1;          ///< chips that scale-up links join
-  BytesPerSecond scale_out;   ///< one way
-  double oversubscribed = 1;  ///< ports below a tier of switches over ports above
-  double chips = 1;           ///< of the whole cluster
-  double carbon = 0;          ///< grams to make it
+  double domain = 1;         ///< chips that scale-up links join
+  BytesPerSecond scale_out;  ///< one way
+  double chips = 1;          ///< of the whole cluster
+  double carbon = 0;         ///< grams to make it
 };
 
 /// For an hour in which the chip is used.

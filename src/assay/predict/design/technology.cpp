@@ -77,6 +77,7 @@ void read_technology(Technology& out, RecordReader& in) {
     read_spread(one, "clustering", out.clustering);
     read_spread(one, "reticle", out.reticle);
   });
+  in.table("designed", [&](RecordReader& one) { one.number("area", out.designed); });
   in.table("power", [&](RecordReader& one) {
     read_spread(one, "exponent", out.exponent);
     read_spread(one, "density", out.density);

@@ -38,7 +38,7 @@ struct Node {
   Spread<Dollars> wafer;
   Spread<PerArea> defects;
   Spread<WattsPerArea> leakage;
-  Spread<Dollars> masks, design;  ///< once: a set of masks, and the work on one chip
+  Spread<Dollars> masks, design;  ///< once: a set of masks, and the work on a chip of `designed`
 };
 
 /// Memory beside the dies of a package, by the stack.
@@ -78,6 +78,7 @@ struct Technology {
   Spread<double> diameter, edge, scribe;  ///< of a wafer, in millimetres
   Spread<double> clustering;              ///< of defects: the larger, the more evenly they lie
   Spread<Area> reticle;
+  Given<Area> designed;
   Spread<double> exponent;  ///< of the power in the clock
   Spread<WattsPerArea> density;
 };

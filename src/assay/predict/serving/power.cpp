@@ -43,4 +43,9 @@ std::optional<ServedPower> served_power(const hardware::Chip& chip, double chips
                      chips * mean * (Tokens(1) / point.served.tokens_per_second)};
 }
 
+Watts mean_power(const PowerLoad& load, const ServedPower& full, double chips, double servers, double working) {
+  const Watts idle = load.idle.value * full.limit;
+  return chips * (servers * idle + working * (full.chip - idle));
+}
+
 }  // namespace assay::serving

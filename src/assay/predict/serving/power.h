@@ -35,4 +35,8 @@ struct ServedPower {
 std::optional<ServedPower> served_power(const hardware::Chip& chip, double chips, const PowerLoad& load,
                                         const ServingPoint& point);
 
+/// The mean power of servers of which so many work at a time: idle power all of the time, and beyond it that of a full
+/// server while it works.
+Watts mean_power(const PowerLoad& load, const ServedPower& full, double chips, double servers, double working);
+
 }  // namespace assay::serving

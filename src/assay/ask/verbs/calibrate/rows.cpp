@@ -100,7 +100,7 @@ class RowReader {
     return chip && chips && *chips >= 1.0 ? std::optional(fmt::format("{}:{:.0f}", *chip, *chips)) : std::nullopt;
   }
 
-  /// "vllm@0.11" of "vllm" and "0.11.2"; empty where the catalogue does not know it.
+  /// NAME@RELEASE as the catalogue has it, from a name and the version that ran; empty where it does not know the name.
   std::string software_of(const BenchmarkRow& row, const Writer& writer) const {
     const std::string named = writer.software.empty() ? row.text("software") : writer.software;
     const std::string version = row.text("version");

@@ -115,7 +115,6 @@ class Trials {
     return found == known_.end() || !found->second.why_not.empty() ? nullptr : &found->second;
   }
   const std::string& why_not(const Shape& shape) const { return known_.at(shape).why_not; }
-  bool has(const Shape& shape) const { return known_.contains(shape); }
   const std::map<Shape, Tried>& all() const { return known_; }
 
  private:
@@ -143,7 +142,7 @@ class Trials {
                    : budget.flops ? *budget.flops / tried.counted.training_flops
                                   : budget.tokens;
     const auto& parameters = tried.counted.parameters;
-    // Of experts, those that a token uses count.
+    // Models with experts count the parameters that a token uses.
     tried.loss = design::loss(*query_.law, static_cast<double>(parameters.active), tried.tokens);
     if (budget.latency && tried.step > *budget.latency)
       tried.why_not = fmt::format("a step takes {}", human(tried.step));
@@ -179,7 +178,6 @@ class ShapeSearch {
     }
     return best;
   }
-  const Shape& start() const { return start_; }
 
  private:
   static constexpr int most_rounds = 24;

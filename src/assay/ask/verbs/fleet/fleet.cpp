@@ -69,17 +69,15 @@ Result<void> add_cost(const Context& context, const Candidate& chosen, report::M
   const TokensPerSecond tokens = replay.tokens_per_second();
   if (const auto price = chosen.server->price())
     out.emplace_back("cost",
-                     report::Members{{"per_day", replicas * *price * Seconds(24 * 3600.0)},
+                     report::Members{{"per_day", replicas * *price * 1_day},
                                      {"per_million_output_tokens", Tokens(1e6) * (replicas * *price / tokens)}});
   const hardware::Chip& chip = chosen.server->query->cluster.chip;
   ASSAY_TRY(load, serving::power_load_of(context.catalogue));
   const auto chips = static_cast<double>(chosen.server->chips());
   if (const auto power = serving::served_power(chip, chips, load, chosen.server->point)) {
-    // Idle power all of the time, and beyond it that of a full server while an engine works.
-    const Watts idle = load.idle.value * power->limit;
-    const double busy = replay.per_second(replay.busy) / static_cast<double>(chosen.server->engines());
-    const Watts mean = chips * (replicas * idle + busy * (power->chip - idle));
-    out.emplace_back("energy", report::Members{{"per_day", mean * Seconds(24 * 3600.0)},
+    const double working = replay.per_second(replay.busy) / static_cast<double>(chosen.server->engines());
+    const Watts mean = serving::mean_power(load, *power, chips, replicas, working);
+    out.emplace_back("energy", report::Members{{"per_day", mean * 1_day},
                                                {"per_output_token", mean * (Tokens(1) / tokens)},
                                                {"mean_power", mean}});
   }
@@ -132,7 +130,7 @@ report::Items alternative_rows(const FleetQuery& query, const FleetChoice& choic
       row.emplace_back("time_per_token", one.replay->per_token.spread().p99);
     }
     if (const auto price = server.price())
-      row.emplace_back("cost_per_day", static_cast<double>(one.replicas) * *price * Seconds(24 * 3600.0));
+      row.emplace_back("cost_per_day", static_cast<double>(one.replicas) * *price * 1_day);
     row.emplace_back("fewest_possible", one.fewest);
     if (!server.impossible.empty())
       row.emplace_back("why", server.impossible);
@@ -201,7 +199,7 @@ std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
   text += fmt::format("; p99 {} to the first token, {} per token", human(replay.first_token.spread().p99),
                       human(replay.per_token.spread().p99));
   if (const auto price = chosen.server->price())
-    text += fmt::format("; {} per day", human(static_cast<double>(chosen.replicas) * *price * Seconds(24 * 3600.0)));
+    text += fmt::format("; {} per day", human(static_cast<double>(chosen.replicas) * *price * 1_day));
   return text;
 }
 

@@ -29,7 +29,7 @@ struct FleetServer {
   std::int64_t chips() const { return query->cluster.chips(); }
   /// Engines with batches of their own on each replica.
   std::int64_t engines() const { return std::max<std::int64_t>(1, point.strategy.data); }
-  /// Of one replica; nothing where the chip has no price.
+  /// What one replica costs; nothing where the chip has no price.
   std::optional<DollarsPerSecond> price() const;
 };
 

@@ -67,16 +67,7 @@ Result<void> read_traffic(const Request& request, const Context& context, FleetQ
   ASSAY_CHECK(read_trace(request, context, query));
   if (!request.has("trace") && !request.has("rate") && !request.has("clients"))
     return fail("fleet", "there is no traffic", "add --rate 10, --clients 32, or --trace FILE", Error::Kind::usage);
-  if (const auto text = request.value("rate")) {
-    std::string_view number = *text;
-    if (number.ends_with("/s")) number.remove_suffix(2);
-    const auto rate = parse_number(trim(number));
-    if (!rate || !(*rate > 0.0) || *rate > 1e9)
-      return fail("--rate",
-                  fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
-                  "e.g. 10 or 2.5/s");
-    traffic.rate = Hertz(*rate);
-  }
+  ASSAY_SET(traffic.rate, serve::request_rate(request));
   ASSAY_CHECK(read_count(request, "clients", traffic.clients));
   if (traffic.clients && (*traffic.clients < 1 || *traffic.clients > 1'000'000))
     return fail("--clients", "clients are from 1 to a million", "e.g. 32");

@@ -16,8 +16,8 @@ void replay(const FleetQuery& query, std::int64_t replicas, Candidate& out, Flee
   ++choice.replayed;
 }
 
-/// Of one cluster: the fewest replicas that hold, each more replayed from those on that have the time at all; the most
-/// where none does.
+/// The fewest replicas of a cluster that hold, or the most that may be chosen. Replays start from the fewest that have
+/// the time at all.
 Candidate fewest_that_hold(const FleetQuery& query, const FleetServer& server, FleetChoice& choice) {
   Candidate out{&server, query.replicas.back(), 1, {}, false};
   if (!server.impossible.empty()) return out;

@@ -126,16 +126,8 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
     if (request.has(option) && !request.has("rate"))
       return fail(fmt::format("--{}", option), "it needs a request rate, and --rate is not given", "add --rate 10",
                   Error::Kind::usage);
-  const auto text = request.value("rate");
-  if (!text) return {};
-  std::string_view number = *text;
-  if (number.ends_with("/s")) number.remove_suffix(2);
-  const auto rate = parse_number(trim(number));
-  if (!rate || !(*rate > 0.0) || *rate > 1e9)
-    return fail("--rate",
-                fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
-                "e.g. 10 or 2.5/s");
-  query.rate = Hertz(*rate);
+  ASSAY_SET(query.rate, request_rate(request));
+  if (!query.rate) return {};
   std::optional<std::int64_t> servers;
   ASSAY_CHECK(read_count(request, "prefill-servers", servers));
   query.question.prefill_servers = static_cast<double>(servers.value_or(0));
@@ -147,6 +139,19 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
 }
 
 }  // namespace
+
+Result<std::optional<Hertz>> request_rate(const Request& request) {
+  const auto text = request.value("rate");
+  if (!text) return std::nullopt;
+  std::string_view number = *text;
+  if (number.ends_with("/s")) number.remove_suffix(2);
+  const auto rate = parse_number(trim(number));
+  if (!rate || !(*rate > 0.0) || *rate > 1e9)
+    return fail("--rate",
+                fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
+                "e.g. 10 or 2.5/s");
+  return Hertz(*rate);
+}
 
 Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   std::optional<std::int64_t> prompt, output;

@@ -85,6 +85,9 @@ struct ServeQuery {
   const model::Transformer& model() const { return imported.model; }
 };
 
+/// Requests per second as --rate says; nothing where it is not given.
+Result<std::optional<Hertz>> request_rate(const Request& request);
+
 /// The question for the cluster at `size` of --on; the others are compared with it.
 Result<ServeQuery> read_serve_query(const Request& request, const Context& context, std::size_t size = 0);
 

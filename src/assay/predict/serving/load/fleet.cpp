@@ -139,7 +139,7 @@ class Fleet {
     return path;
   }
 
-  /// Of those with the fewest requests the next one in turn.
+  /// The next replica in turn among those with the fewest requests.
   std::size_t least_loaded() {
     const auto turn = loads_.begin() + static_cast<std::ptrdiff_t>(turn_);
     const auto before = std::min_element(loads_.begin(), turn), behind = std::min_element(turn, loads_.end());

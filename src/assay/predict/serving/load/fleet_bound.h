@@ -4,7 +4,7 @@
 
 namespace assay::serving {
 
-/// Of every step with n sequences and t computed tokens of prompts: it takes at least n x `per_token` + t x
+/// Every step with n sequences and t computed tokens of prompts takes at least n x `per_token` + t x
 /// `per_prompt`, and `further` for each token before one of those.
 struct LeastTimes {
   Seconds per_token, per_prompt, further;

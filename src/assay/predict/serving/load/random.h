@@ -17,8 +17,8 @@ class Random {
   double exponential(double mean) { return -mean * std::log1p(-share()); }
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(share() * static_cast<double>(count)); }
   std::int64_t draw(const Lengths& lengths) { return lengths.table()[below(lengths.table().size())]; }
-  /// Of the gamma distribution with this shape (Marsaglia and Tsang, "A simple method for generating gamma variables",
-  /// 2000); shape 1 is exponential.
+  /// A number from the gamma distribution with this shape (Marsaglia and Tsang, "A simple method for generating gamma
+  /// variables", 2000); shape 1 is exponential.
   double gamma(double shape, double mean) {
     if (shape == 1.0) return exponential(mean);
     if (shape < 1.0) return gamma(shape + 1.0, mean / shape * (shape + 1.0)) * std::pow(1.0 - share(), 1.0 / shape);

@@ -57,7 +57,7 @@ struct ServedRequest {
   double for_places = 0, for_cache = 0, for_prompts = 0;  ///< waits: batch full, cache full, others' prompts
   double preempted = 0;                                   ///< from being thrown out to having its tokens again
 
-  /// Of its wait, what is left of the step that runs when it comes.
+  /// The wait for the end of the step that runs when the request comes.
   double for_step() const { return scheduled - ready - for_places - for_cache - for_prompts; }
   double first_token() const { return first - request.arrival; }
   double whole() const { return end - request.arrival; }

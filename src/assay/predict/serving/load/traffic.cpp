@@ -30,7 +30,7 @@ void Traffic::add(double arrival, std::int64_t traced, std::int64_t copy) {
   coming_.push(request);
 }
 
-/// Of a trace that says how long its clients thought.
+/// Finds the sessions of a trace that says how long its clients thought.
 void Traffic::find_sessions() {
   if (!plan_.trace) return;
   const std::vector<TracedRequest>& all = plan_.trace->requests;
