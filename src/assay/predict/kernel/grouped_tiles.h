@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "assay/predict/kernel/tiles.h"
+#include "assay/predict/numbers/expert_kernels.h"
 
 namespace assay::kernel {
 
@@ -57,5 +58,21 @@ struct GroupedTiles {
  private:
   static constexpr double few_rows = 128;
 };
+
+/// Such a kernel of serving software, cut into blocks of one size.
+template <class N>
+NumberOf<N, Seconds> blocks_time(const N& num, const ProductRates& rates, BytesPerSecond hbm, const MatmulShape& shape,
+                                 const numbers::ExpertBlocks& of) {
+  const SizesOf<N> size(num, shape);
+  const auto rows = num.given("rows", of.rows, "of a block"), columns = num.given("columns", of.columns, "of a block");
+  const auto high = num.given("blocks of rows", expected_units(shape.m, of.rows), "of an expert");
+  const auto blocks = num.named("blocks", size.batch * (high * ceil(size.n / columns)));
+  const auto whole = num.named("FLOP of whole blocks", multiply_and_add(num) * blocks * rows * columns * size.k);
+  const auto moved = num.given("bytes", shape.bytes, "operands and results") /
+                     (num.given("share of the bandwidth", of.memory) * num.given("hbm", hbm, rates.sources, "hbm"));
+  const auto multiplied = whole / (num.given("share of the peak", of.matrix) * peak_of(num, rates));
+  return num.given("start of a kernel", of.start) +
+         max(moved, max(multiplied, size.k * num.given("element of a block", of.element)));
+}
 
 }  // namespace assay::kernel

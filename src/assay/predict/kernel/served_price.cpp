@@ -1,5 +1,8 @@
 // The price of a serving step.
 
+#include <algorithm>
+
+#include "assay/predict/kernel/grouped_tiles.h"
 #include "assay/predict/kernel/price.h"
 
 namespace assay::kernel {
@@ -49,7 +52,9 @@ NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const Ser
   const ServingFactors<N> factor(num, kernels);
   if (details.is_view && (effects.joined || effects.code)) return no_time(num, "another view of a tensor");
   const auto bytes = num.given("bytes", kernel.bytes, "read and written by the step");
-  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise);
+  auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise);
+  if (details.moves_tokens && !details.gathers)
+    traffic = traffic * factor("traffic of moving tokens", &ServingEffects::expert_traffic);
   if (effects.code) {
     const std::string_view composition = effects.code->kernels.front().source;
     const auto moved = num.given("kernels it is composed of", details.composition.traffic, composition) *
@@ -63,23 +68,32 @@ NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const Ser
   const auto time = law_of(rates, kernel) == Law::stream
                         ? factor.stream(kernel, started, traffic * bytes)
                         : started * factor.launch() + streamed(num, rates, kernel, traffic * bytes);
+  if (details.routes)
+    return time + factor("routing", details.gathers ? &ServingEffects::gathering_routing : &ServingEffects::routing);
   return details.quantises ? time + factor("quantising", &ServingEffects::quantise) : time;
 }
 
 template <class N>
-NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const ServingKernels& kernels,
-                                    TileTable* tiles) {
+NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const ServedDetails& details,
+                                    const ServingKernels& kernels, TileTable* tiles) {
   const ServingFactors<N> factor(num, kernels);
   hardware::Regime regime = kernels.rates.regime;
   regime.launch = Seconds(0);  // not stretched below
   const ProductRates rates = product_rates(kernels.rates, kernel);
+  const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
+  if (details.blocks) {
+    const auto time = [&](const auto& policy, const numbers::ExpertBlocks& blocks) {
+      return blocks_time(policy, rates, kernels.rates.hbm, kernel.product, blocks);
+    };
+    return load * time(num, *std::min_element(details.blocks->begin(), details.blocks->end(),
+                                              [&](auto& a, auto& b) { return time(Plain{}, a) < time(Plain{}, b); }));
+  }
   const auto alone = [&] {
     if constexpr (!N::traced)
       if (tiles) return matmul_time(rates, kernel.product, regime, *tiles).total;
     return matmul_time(num, rates, kernel.product, regime).total;
   }();
   const auto slower = factor("products in a step", &ServingEffects::product);
-  const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
   return product_starts<N>(num, rates, kernel.product, factor.launch()) +
          slower * load * num.named("kernel alone", alone);
 }
@@ -156,7 +170,7 @@ NumberOf<N, Seconds> price(const N& num, Law law, const Kernel& kernel, const Se
     case Law::stream:
       return served_stream(num, kernel, details, kernels);
     case Law::product:
-      return served_product(num, kernel, kernels, tiles);
+      return served_product(num, kernel, details, kernels, tiles);
     case Law::split:
     case Law::decode:
       return served_decode(num, law, kernel, details, kernels);

@@ -16,7 +16,7 @@ constexpr std::string_view memory_kinds[] = {"launched", "compiled_whole"};
 
 ServingCalibration::ServingCalibration(Families all) : MeasuredFamilies(std::move(all), &Family::serving) {
   product = decode = std::vector<Given<double>>(families.size(), {1.0, "1: as kernels by themselves"});
-  meet = item = std::vector<Given<Seconds>>(families.size(), {Seconds(0), "0: not measured"});
+  meet = item = vector_item = std::vector<Given<Seconds>>(families.size(), {Seconds(0), "0: not measured"});
 }
 
 ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software) const {
@@ -32,7 +32,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   if (eager && code.start > Seconds(0)) out.code = code;
   out.product = number(product);
   out.decode = number(decode);
-  out.item = time(item);
+  out.item = time(software.vector_decode ? vector_item : item);
   out.quantise = quantise;
   if (const Family* known = family(chip); known && software.one_shot) out.one_shot = known->one_shot;
   const auto scheduler = static_cast<std::size_t>(software.scheduler);
@@ -50,6 +50,16 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
   out.token = software.whole_rows ? token : Given<Seconds>(Seconds(0), "0: caches are split");
+  if (experts && way == static_cast<std::size_t>(Fusion::fused)) {
+    out.routing = experts->routing;
+    out.expert_traffic = experts->traffic;
+    out.gathering_routing = experts->gathering_routing;
+    if (const Family* known = family(chip); known && known->id == experts->gathering_family)
+      out.gathering_formats = experts->gathering_formats;
+    out.experts = experts;
+    out.expert_kernel = software.experts;
+    out.chip = chip.id;
+  }
   out.memory = memory[way];
   if (!software.captured) out.memory.graphs.value = 0;
   return out;
@@ -132,6 +142,8 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
     steps.unseen_prefill[i] = std::move(prefill);
     steps.unseen_decode[i] = std::move(decode);
   }
+  ASSAY_TRY(experts, expert_kernels_of(catalogue));
+  steps.experts = std::move(experts);
   // One allocator and one code of a model serve training and serving.
   ASSAY_TRY(training, steps_of(catalogue));
   constexpr auto eager = static_cast<std::size_t>(Fusion::eager);

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 #include "assay/model/transformer.h"
+#include "assay/predict/numbers/expert_kernels.h"
 #include "assay/predict/numbers/interval.h"
 #include "assay/predict/numbers/training_effects.h"
 
@@ -36,6 +38,7 @@ struct ServingSoftware {
   bool one_shot = true;        ///< small all-reduces run in kernels of the engine, not in the library
   bool vector_decode = false;  ///< attention over a cache runs on vector units, once per query head
   bool whole_rows = false;     ///< one core takes all keys of a head: caches are not split along the context
+  ExpertKernel experts = ExpertKernel::library;
 };
 
 /// What a request meets outside of the model, by its client's clock: by engine and release in catalogue/software.
@@ -85,17 +88,24 @@ struct ServingEffects {
   Given<Seconds> item;       ///< core time of each query head of a sequence over a cache, where no kernel was measured
   Given<Seconds> token;      ///< core time for each token of an unsplit cache; 0: caches are split
   Given<double> copies = 0;  ///< passes over copies of keys and values, one per query head; 0: no copies
-  Given<Seconds> start;      ///< of every kernel, beyond the launch of kernels measured individually
-  Given<Seconds> quantise;   ///< for each product in 8 bits or fewer: scaling and casting activations
-  Given<Seconds> launch;     ///< host time per kernel, a lower bound of a pass
-  bool captured = false;     ///< decode steps are replayed from a graph and have no launches
-  Given<Seconds> step;       ///< host time between two steps: scheduling, sampling
-  Given<Seconds> sequence;   ///< host time for each sequence of a step
-  Given<Seconds> beside;     ///< host time for each sequence while the step runs: the longer of both counts
-  Given<Seconds> sampling;   ///< chip time to pick the next token of a sequence, beyond finding the likeliest
-  Given<Seconds> first;      ///< host time before the first token of a prompt
-  Given<Seconds> one_shot;   ///< latency of an all-reduce in which each device reads all others' arrays; 0: none
-  Given<Seconds> meet;       ///< time that devices wait for each other at each collective
+  Given<Seconds> routing;    ///< of a layer with experts: choosing, sorting and gathering, beyond its steps
+  Given<double> expert_traffic = 1;                ///< bytes of bringing tokens to experts and back, over the fewest
+  Given<Seconds> gathering_routing;                ///< instead, where products gather their tokens themselves
+  std::span<const std::string> gathering_formats;  ///< of weights whose products do so in libraries
+  std::shared_ptr<const ExpertKernels> experts;    ///< none: layers with experts have no kernels of their own
+  ExpertKernel expert_kernel = ExpertKernel::library;
+  std::string chip;         ///< whose tables of blocks hold
+  Given<Seconds> start;     ///< of every kernel, beyond the launch of kernels measured individually
+  Given<Seconds> quantise;  ///< for each product in 8 bits or fewer: scaling and casting activations
+  Given<Seconds> launch;    ///< host time per kernel, a lower bound of a pass
+  bool captured = false;    ///< decode steps are replayed from a graph and have no launches
+  Given<Seconds> step;      ///< host time between two steps: scheduling, sampling
+  Given<Seconds> sequence;  ///< host time for each sequence of a step
+  Given<Seconds> beside;    ///< host time for each sequence while the step runs: the longer of both counts
+  Given<Seconds> sampling;  ///< chip time to pick the next token of a sequence, beyond finding the likeliest
+  Given<Seconds> first;     ///< host time before the first token of a prompt
+  Given<Seconds> one_shot;  ///< latency of an all-reduce in which each device reads all others' arrays; 0: none
+  Given<Seconds> meet;      ///< time that devices wait for each other at each collective
 };
 
 /// The file of all effects: numbers by family, or by how software fuses.
@@ -107,7 +117,7 @@ struct ServingCalibration : MeasuredFamilies {
 
   // Fitted: visit_serving has what each means.
   std::vector<Given<double>> product, decode;
-  std::vector<Given<Seconds>> meet, item;
+  std::vector<Given<Seconds>> meet, item, vector_item;
   Given<double> copies = 0, vector = 0;
   Given<Seconds> quantise, first, token;
   std::array<Given<Seconds>, ways> start{Seconds(0), Seconds(0), Seconds(0), {Seconds(0), "0: one program per step"}};
@@ -119,6 +129,7 @@ struct ServingCalibration : MeasuredFamilies {
   std::array<Given<double>, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<RuntimeMemory, ways> memory{};
   StepEffects code;  ///< of eager software, as in training
+  std::shared_ptr<const ExpertKernels> experts;
 
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
   /// For chips and software without rows, and for stages: of prefill, of decode steps.
@@ -141,6 +152,7 @@ void visit_serving(C& c, V& v) {
   v.table("attention", [&](auto& t) {
     t.by_family("decode", c.decode, "attention over caches in a step over attention by itself");
     t.by_family("item", c.item, "core time of a query head over a cache, where no kernel was measured");
+    t.by_family("vector_item", c.vector_item, "core time of a query head over a cache, in kernels on vector units");
     t.number("vector", c.vector, "share of the vector units' rate that bounds attention of old kernels");
     t.number("token", c.token, "core time of each token of an unsplit cache");
     t.number("copies", c.copies, "passes over copies of keys and values");

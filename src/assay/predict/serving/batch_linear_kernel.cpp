@@ -27,7 +27,8 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const bool same_kind = kernel.kind == o.kernel.kind || (is_stream(kernel.kind) && is_stream(o.kernel.kind));
   return attends == o.attends && same_kind && flops == o.flops && bytes == o.bytes && expert_bytes == o.expert_bytes &&
          time_per_flop == o.time_per_flop && stream_share == o.stream_share && quantises == o.quantises &&
-         composition == o.composition && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
+         composition == o.composition && moves_tokens == o.moves_tokens && routes == o.routes && gathers == o.gathers &&
+         blocks == o.blocks && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
          shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && product.n == of_other.n &&
          product.k == of_other.k && product.operand_rows == of_other.operand_rows &&
          product.result_rows == of_other.result_rows && kernel.format == o.kernel.format && items == o.items &&
@@ -98,6 +99,8 @@ ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::Serv
   if (effects.code && streams) kernel.composition = kernel::stream_composition(*effects.code, one, at_one);
   if (rates.pointwise) kernel.stream_share = kernel::stream_share(*rates.pointwise, first.kind);
   if (!streams) kernel.time_per_flop = (at_one.flops / rates.rate(first.format)) / at_one.flops;
+  kernel.routes = at_one.op == program::Op::dispatch;
+  kernel.moves_tokens = kernel.routes || at_one.op == program::Op::combine;
   const Law law = law_of(rates, first);
   if (first.kind == KernelKind::matmul) {
     // Before experts without tokens are taken out, which depends on the batch.
@@ -181,7 +184,8 @@ void find_tiles(const kernel::KernelRates& rates, kernel::TileTables& tables, Se
 
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
   ServedWork work{kernel.kernel, {}};
-  work.details = {kernel.is_view(), kernel.quantises, kernel.shared_by, 0.0, {}, 0.0, kernel.composition};
+  work.details = {kernel.is_view(),   kernel.quantises,    kernel.shared_by, 0.0,           {}, 0.0,
+                  kernel.composition, kernel.moves_tokens, kernel.routes,    kernel.gathers};
   // A latent cache has kernels of its own, for which no head is wide.
   if (is_attention(kernel.kernel.kind)) work.kernel.cache_head = kernel.latent ? 0.0 : kernel.kernel.attention.head_dim;
   set_load(kernel, load, work);
@@ -201,6 +205,7 @@ void set_load(const ServedKernel& kernel, const KernelLoad& load, ServedWork& se
     shape.batch = used * kernel.batch(sequences);
     shape.m = std::max(1.0, kernel.m(sequences) / used);
     shape.bytes = work.bytes;
+    if (kernel.blocks) served.details.blocks = &kernel.blocks->of(kernel.m(sequences) * kernel.tokens_of_row);
     work.load = std::max(1.0, work.flops.value() / (2.0 * shape.batch * shape.m * shape.n * shape.k));
   } else if (is_attention(work.kind)) {
     work.attention.bytes = work.bytes;

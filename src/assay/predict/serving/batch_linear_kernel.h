@@ -60,6 +60,11 @@ struct ServedKernel {
   double shared_by = 1;                        ///< of decoding: query heads per KV head
   bool latent = false;                         ///< of decoding: all heads share one compressed cache
   kernel::StreamComposition composition = {};  ///< of eager software
+  bool moves_tokens = false, routes = false;   ///< to experts and back; and chooses the experts
+  bool gathers = false;                        ///< products bring the tokens themselves
+  /// Blocks of a product of experts, by tokens; and how many tokens have one row for each of its experts.
+  std::shared_ptr<const numbers::ExpertBlockChoice> blocks = {};
+  double tokens_of_row = 1;
 
   StraightLine<double> batch, m;  ///< of a product
   /// Tiles of a product that is priced at many batches, shared by products of equal shape.

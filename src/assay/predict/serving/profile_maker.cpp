@@ -279,7 +279,34 @@ class ProfileMaker {
       fuse_runs({one, two, lowered_, num_}, steps, block.layers > 1, made);
       join_products(steps, made);
     }
+    if (setup_.effects.experts && out.experts > 0.0) choose_expert_kernels(out, made);
     for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
+  }
+
+  /// Who gathers tokens, and blocks for products of experts whose weights are multiplied as they are stored. Tables
+  /// know layers by their experts and the width of each, which the last product sums over.
+  void choose_expert_kernels(const ServingProfile::Block& block, std::vector<ServedKernel>& made) const {
+    const numbers::ServingEffects& effects = setup_.effects;
+    const NumberFormat stored = setup_.formats.most();
+    const auto& gathering = effects.gathering_formats;
+    const bool of_library = effects.expert_kernel == numbers::ExpertKernel::library;
+    const bool gathers =
+        !of_library || std::find(gathering.begin(), gathering.end(), name(stored.dtype)) != gathering.end();
+    for (ServedKernel& kernel : made) kernel.gathers = gathers && kernel.moves_tokens;
+    if (of_library) return;
+    const auto of_experts = [](const ServedKernel& kernel) {
+      return kernel.kernel.kind == kernel::KernelKind::matmul && kernel.expert_bytes > Bytes();
+    };
+    const auto last = std::find_if(made.rbegin(), made.rend(), of_experts);
+    if (last == made.rend() || stored.dtype != last->kernel.format) return;
+    const auto blocks =
+        effects.experts->choose(effects.chip, name(stored), block.experts / block.ranks, last->kernel.product.k,
+                                effects.expert_kernel == numbers::ExpertKernel::best_blocks);
+    for (ServedKernel& kernel : made)
+      if (of_experts(kernel)) {
+        kernel.blocks = blocks;
+        kernel.tokens_of_row = block.experts / block.per_token;
+      }
   }
 
   void count_launches() {

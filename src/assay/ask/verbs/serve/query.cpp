@@ -55,7 +55,10 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to the kernels
   // that they were fitted on.
   const numbers::Family* family = query.steps->family(chip);
-  if (!calibration && !(family && family->serving && family->serving->contains("attention.item")))
+  const auto fitted = [&](std::string_view number) {
+    return family && family->serving && family->serving->contains(number);
+  };
+  if (!calibration && !fitted("attention.item") && !(fitted("attention.vector_item") && software.step.vector_decode))
     setup.effects.product = setup.effects.decode = 1.0;
   return {};
 }

@@ -33,6 +33,8 @@ std::vector<std::string> engine_words(const InferenceRow& row) {
                               : "matrix";
   };
   add(std::string_view(cache(step)) != cache(usual), {"--cache-kernel", cache(step)});
+  add(step.experts != usual.experts,
+      {"--expert-kernel", std::string(numbers::expert_kernel_names[static_cast<std::size_t>(step.experts)])});
   add(step.one_shot != usual.one_shot, {"--all-reduce", step.one_shot ? "one-shot" : "library"});
   return words;
 }

@@ -176,10 +176,12 @@ RowQuestion state_of(const CsvTable& table, std::size_t row, const LoadSettings&
                      const std::string& chip, const NamedModel& model) {
   const std::string chips(table.text(row, "num_gpus"));
   std::vector<std::string> words = request_words(settings, model.id, chip, chips);
-  add_option(words, "tp", std::string(table.text(row, "tensor_parallel")));
+  // Its launcher gives all chips to tensor parallelism where it does not name data parallelism; experts divide those.
+  const double all = table.number(row, "num_gpus", 1.0), data = table.number(row, "data_parallel", 1.0);
+  add_option(words, "tp", fmt::format("{:.0f}", all / data));
   if (table.number(row, "expert_parallel", 1) > 1)
     add_option(words, "ep", std::string(table.text(row, "expert_parallel")));
-  if (table.number(row, "data_parallel", 1) > 1) add_option(words, "dp", std::string(table.text(row, "data_parallel")));
+  if (data > 1) add_option(words, "dp", std::string(table.text(row, "data_parallel")));
   add_option(words, "batch", fmt::format("{:.0f}", table.number(row, "avg_batch_size")));
   add_option(words, "output", fmt::format("{:.0f}", table.number(row, "avg_output_len")));
   if (table.text(row, "weight_precision") == "fp8") {

@@ -36,6 +36,7 @@ constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"graphs", flag_words},
                                              {"scheduler", "loop|native|python|ahead|ahead-native"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
+                                             {"expert-kernel", "library|blocks|best-blocks"},
                                              {"all-reduce", "one-shot|library"},
                                              {"padded-vocabulary", flag_words},
                                              {"no-windows", flag_words},
@@ -169,6 +170,7 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
     software.step.whole_rows = word == 2 || word == 3;
     software.step.repeats_kv = word == 4;
   }
+  if (option == "expert-kernel") software.step.experts = static_cast<numbers::ExpertKernel>(word);
   if (option == "all-reduce") software.step.one_shot = word == 0;
   if (option == "padded-vocabulary") software.pads_vocabulary = word == 0;
   if (option == "no-windows") software.no_windows = word == 0;
