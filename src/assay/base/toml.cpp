@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -72,6 +73,28 @@ bool read_number(std::string_view text, Toml& value) {
   return number.has_value();
 }
 
+// Most bytes of a document need no look of their own: they are passed eight at a time.
+constexpr std::uint64_t each_byte = 0x0101010101010101, high_bits = 0x80 * each_byte;
+/// Past groups of eight bytes from `at` on of which a rule marks none.
+template <class Rule>
+std::size_t past_groups(std::string_view text, std::size_t at, Rule marks) {
+  for (std::uint64_t bytes = 0; at + sizeof bytes <= text.size(); at += sizeof bytes) {
+    std::memcpy(&bytes, text.data() + at, sizeof bytes);
+    if ((marks(bytes) & high_bits) != 0) break;
+  }
+  return at;
+}
+bool is_ascii(std::string_view text) {
+  std::size_t at = past_groups(text, 0, [](std::uint64_t bytes) { return bytes; });
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at == text.size();
+}
+/// Past groups of printable ASCII: from 0x20 to 0x7e.
+std::size_t past_printable(std::string_view text, std::size_t at) {
+  return past_groups(text, at,
+                     [](std::uint64_t bytes) { return bytes | (bytes - 0x20 * each_byte) | (bytes + each_byte); });
+}
+
 /// Reads a document from its first byte to its last; the first fault ends it.
 class TomlParser {
  public:
@@ -114,8 +137,9 @@ class TomlParser {
 
   /// Whether all of it is plain text in UTF-8, with no control characters but tabs and the ends of lines.
   bool sound_bytes() {
-    if (const auto bad = invalid_utf8(text_)) return refuse(*bad, "the text is not UTF-8", "save the file as UTF-8");
-    for (std::size_t i = 0; i < text_.size(); ++i) {
+    if (const auto bad = is_ascii(text_) ? std::nullopt : invalid_utf8(text_))
+      return refuse(*bad, "the text is not UTF-8", "save the file as UTF-8");
+    for (std::size_t i = 0; (i = past_printable(text_, i)) < text_.size(); ++i) {
       auto c = static_cast<unsigned char>(text_[i]);
       if (c == 0xc2 && static_cast<unsigned char>(text_[i + 1]) < 0xa0) c = 0x7f;  // some are two bytes
       if (c < ' ' ? c != '\n' && c != '\t' && c != '\r' : c == 0x7f)

@@ -72,7 +72,12 @@ NumberOf<N, Seconds> collective_time(const N& num, const CollectiveForm<N>& form
   auto time = way_time(num, form.bulk(), bytes, count);
   if (form.fill.value() > 0.0)
     time = time + form.fill * sqrt(num.times("collectives", count, "one after the other", bytes / num.constant(1_B)));
-  for (std::size_t i = 0; i < form.quicker_ways; ++i) time = min(time, way_time(num, form.quicker[i], bytes, count));
+  for (std::size_t i = 0; i < form.quicker_ways; ++i) {
+    const CollectiveWay<N>& way = form.quicker[i];
+    if constexpr (!N::traced)
+      if (count * way.latency + way.per_byte * bytes >= time) continue;  // filling the pipeline only adds to it
+    time = min(time, way_time(num, way, bytes, count));
+  }
   return time;
 }
 

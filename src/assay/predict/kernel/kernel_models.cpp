@@ -11,7 +11,8 @@
 namespace assay::kernel {
 namespace {
 
-constexpr Seconds never(HUGE_VAL);  ///< of a tile that is not taken
+constexpr Seconds never(HUGE_VAL);      ///< of a tile that is not taken
+constexpr double nearly = 1.0 - 1e-12;  ///< bounds are rounded
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
 /// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
@@ -226,7 +227,6 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
   const SplitTimes adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good first guess, which rules out most others.
   const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
-  constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
   Tiled found;
   Seconds best = never;
   for (int next = -1; next < static_cast<int>(std::size(tile_sizes)); ++next) {
@@ -344,7 +344,14 @@ constexpr std::size_t remembered_rows = 512;  ///< of a table
 }  // namespace
 
 TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
-    : format_(rates.format), shape_(shape), cores_(rates.chip.cores), rows_(remembered_rows) {
+    : format_(rates.format),
+      shape_(shape),
+      cores_(rates.chip.cores),
+      split_cost_(rates.fit.split_cost),
+      rows_(remembered_rows) {
+  MatmulShape row = shape;
+  row.batch = row.m = 1.0;
+  sum_ = partial_sums(rates.fit, rates.chip, row);
   const TileSteps steps = tile_steps(rates, shape);
   const Splits parts = parts_of(steps, shape.k);
   std::copy_n(parts.begin(), usual_splits, part_.begin());
@@ -372,17 +379,35 @@ const TileTable::Times& TileTable::times(double batch, double rows) {
   const double units = std::ceil(rows / unit_rows);
   Rows& known = rows_[static_cast<std::size_t>(units) % rows_.size()];
   if (known.units == units && known.batch == batch) return known.times;
+  // The times serve all rows of the last unit, whose parts of k take between these times to add up.
+  const auto adding = [&](double split, double of_units) {
+    return split_cost_ + split * batch * unit_rows * of_units * sum_;
+  };
+  const Seconds least_adding = adding(splits[1], units - 1.0);
   Times least{never, never, never, never};
+  const auto time_of = [&](const Tile& tile, double all, std::size_t i) {
+    const double rounds = all * splits[i];
+    return (0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds)) * tile.step * part_[i];
+  };
+  // Parts of k take at least one round of a tile, and all tiles if cores were never idle.
+  Seconds least_split = never;
   double fewest = HUGE_VAL;
   for (const Tile& tile : tiles_) {
     const double tiles = std::ceil(units / tile.height) * tile.columns;
     if (tiles >= fewest) continue;  // those before take less time each
     fewest = tiles;
     const double all = batch * tiles / cores_;
-    for (std::size_t i = 0; i < usual_splits; ++i) {
-      const double rounds = all * splits[i];
-      const double waves = 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds);
-      least[i] = std::min(least[i], waves * tile.step * part_[i]);
+    least[0] = std::min(least[0], time_of(tile, all, 0));
+    least_split = std::min(least_split, tile.step * std::max(part_.back(), all * part_[0]));
+  }
+  const bool may_split = nearly * least_split + least_adding < least[0];
+  Seconds best = least[0];
+  for (auto tile = tiles_.begin(); may_split && tile != tiles_.end(); ++tile) {
+    const double all = batch * (std::ceil(units / tile->height) * tile->columns) / cores_;
+    if (nearly * tile->step * std::max(part_.back(), all * part_[0]) + least_adding >= best) continue;
+    for (std::size_t i = 1; i < usual_splits; ++i) {
+      least[i] = std::min(least[i], time_of(*tile, all, i));
+      best = std::min(best, least[i] + adding(splits[i], units));
     }
   }
   known = {units, batch, least};
@@ -400,7 +425,7 @@ std::shared_ptr<TileTable> TileTables::of(const ProductRates& rates, const Matmu
 template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, bool may_split) {
-  const bool tiled = !rates.fit.fork && !rates.chip.systolic;
+  const bool tiled = !rates.fit.fork && !rates.chip.systolic && !runs_grouped(rates.fit, shape);
   return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates, shape) : TileSteps{}, may_split);
 }
 

@@ -109,6 +109,7 @@ class TileTable {
   Dtype format_;
   MatmulShape shape_;
   double cores_;
+  Seconds split_cost_, sum_;      ///< to add up parts of k, and to move those of a row
   std::array<double, 4> part_{};  ///< elements of k that a core does, for each split
   std::vector<Tile> tiles_;       ///< none is worse than another one for all rows; by their time
   std::vector<Rows> rows_;        ///< the last ones

@@ -66,21 +66,9 @@ double ServingProfile::Block::touched(double sequences) const {
   return experts > 0.0 ? lower::touched_share(sequences * tokens / copies, per_token, experts) : 1.0;
 }
 
-double ServingProfile::Block::fullest(double sequences) const {
-  const double share = touched(sequences);
-  if (ranks <= 1.0) return share;
-  return std::min(1.0, share + largest * std::sqrt(share * (1.0 - share) / (experts / ranks)));
-}
-
-void ServingTime::add(const ServingTime& other, double times) {
-  for (Seconds ServingTime::*part :
-       {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
-        &ServingTime::compute, &ServingTime::memory, &ServingTime::network})
-    this->*part += times * other.*part;
-  flops += times * other.flops;
-  attention_flops += times * other.attention_flops;
-  attention_bytes += times * other.attention_bytes;
-  kernels += times * other.kernels;
+double ServingProfile::Block::fullest_of(double touched) const {
+  if (ranks <= 1.0) return touched;
+  return std::min(1.0, touched + largest * std::sqrt(touched * (1.0 - touched) / (experts / ranks)));
 }
 
 std::int64_t whole_slots(const model::Transformer& model) {

@@ -106,7 +106,9 @@ struct ServingProfile {
     /// Share of the experts that get a token in a step of so many sequences.
     double touched(double sequences) const;
     /// Share of the experts that get a token on the device where most do, on average: each expert gets a token or not.
-    double fullest(double sequences) const;
+    double fullest(double sequences) const { return fullest_of(touched(sequences)); }
+    /// The same where such a share of all experts gets one.
+    double fullest_of(double touched) const;
     /// "head", "layer", "layer of kind 2".
     std::string text() const;
     std::vector<ServedKernel> kernels;
@@ -207,7 +209,19 @@ struct ServingTime {
   double kernels = 0;  ///< launched on one chip, including collectives
 
   /// Adds `times` another one.
-  void add(const ServingTime& other, double times);
+  void add(const ServingTime& other, double times) {
+    lower += times * other.lower;
+    rooflines += times * other.rooflines;
+    estimate += times * other.estimate;
+    upper += times * other.upper;
+    compute += times * other.compute;
+    memory += times * other.memory;
+    network += times * other.network;
+    flops += times * other.flops;
+    attention_flops += times * other.attention_flops;
+    attention_bytes += times * other.attention_bytes;
+    kernels += times * other.kernels;
+  }
   ServingTime& operator+=(const ServingTime& other) { return add(other, 1.0), *this; }
 };
 /// One step of `batch` sequences of all replicas together.

@@ -155,7 +155,9 @@ PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrat
   const auto decode = [&] { return serving_time(question.setup, strategy, profiles.decode, links, sequences); };
   PromptStep out;
   if (way.before) {
-    out.time = prefill_time(question.setup, strategy, profiles.prefill, links, way.all);
+    out.time = way.all == prompts_of(question, profiles.prefill.profile)
+                   ? profiles.first_token
+                   : prefill_time(question.setup, strategy, profiles.prefill, links, way.all);
     out.prompts = out.time.estimate;
     if (way.decodes) {
       const ServingTime decoded = decode();

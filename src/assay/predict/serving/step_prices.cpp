@@ -103,8 +103,8 @@ const ServingTime& StepPrices::kernels(const StepSizes& sizes) {
 std::uint32_t& StepPrices::place_of(const StepSizes& sizes) {
   std::uint64_t bits = 0;
   for (const double size : {sizes.tokens, sizes.attention, sizes.heads})
-    bits = (bits ^ std::bit_cast<std::uint64_t>(size)) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
-  std::size_t at = bits >> 40;
+    bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size), 32) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
+  std::size_t at = bits >> 32;
   while (true) {
     std::uint32_t& place = places_[at++ & (places_.size() - 1)];  // a power of two
     if (place == 0 || known_[place - 1].first == sizes) return place;
@@ -123,7 +123,7 @@ ServingTime StepPrices::added_up(const StepSizes& sizes) {
   add(heads_, sizes.heads);
   for (Block& block : blocks_) {
     const double sequences = block.of->last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.of->touched(sequences), fullest = block.of->fullest(sequences);
+    const double touched = block.of->touched(sequences), fullest = block.of->fullest_of(touched);
     const bool has_experts = block.of->experts > 0.0;
     Seconds layer, rooflines;
     if (sequences > 0.0) {

@@ -40,16 +40,16 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
       return time;
   };
   auto usual = by(collective.kind);
-  if (links.ways(collective.over) <= 1.0) return usual;
+  const double ways = links.ways(collective.over);
+  if (ways <= 1.0) return usual;
   if (collective.kind == program::Collective::all_reduce)  // may also run as a reduce-scatter and an all-gather
     usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
   const auto meet = num.given("waiting for each other", effects.meet);
   if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;
   // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
   const auto reading = num.named(
-      "reading all arrays",
-      links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
-                    num.given("arrays over what rings move", links.ways(collective.over) / 2.0, "half of the chips")));
+      "reading all arrays", links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
+                                          num.given("arrays over what rings move", ways / 2.0, "half of the chips")));
   const auto at_once = num.given("latency in one shot", effects.one_shot) + reading;
   return min(usual, at_once) + meet;
 }
@@ -116,7 +116,7 @@ void add_blocks(const N& num, const Server<N>& server, const ServingProfile& pro
     if (profile.prices && !totals.list) return add_known_blocks(server, profile, sizes, totals);
   for (const ServingProfile::Block& block : *profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.touched(sequences), fullest = block.fullest(sequences);
+    const double touched = block.touched(sequences), fullest = block.fullest_of(touched);
     LayerTotals<N> layer{block, block.layers, totals};
     for (const ServedKernel& kernel : block.kernels) {
       launch_kernel(num, server, kernel, block.layers, totals);

@@ -54,30 +54,24 @@ void read_event(JsonScanner& scanner, ChromeClock& clock, const ChromeVisitor& v
     else
       out = scanner.raw();
   };
-  const auto is = [](std::string_view key, const auto& word) {  // without a call
-    if (key.size() + 1 != sizeof word) return false;
-    for (std::size_t i = 0; i + 1 < sizeof word; ++i)
-      if (key[i] != word[i]) return false;
-    return true;
-  };
   scanner.object([&](std::string_view key) {
-    if (is(key, "ph"))
+    if (is_word(key, "ph"))
       text(event.phase);
-    else if (is(key, "cat"))
+    else if (is_word(key, "cat"))
       text(event.category);
-    else if (is(key, "name"))
+    else if (is_word(key, "name"))
       text(event.name);
-    else if (is(key, "pid"))
+    else if (is_word(key, "pid"))
       text(event.process);
-    else if (is(key, "tid"))
+    else if (is_word(key, "tid"))
       text(event.thread);
-    else if (is(key, "id"))
+    else if (is_word(key, "id"))
       text(event.id);
-    else if (is(key, "ts"))
+    else if (is_word(key, "ts"))
       start = scanner.number_text().value_or("");
-    else if (is(key, "dur"))
+    else if (is_word(key, "dur"))
       duration = scanner.number_text().value_or("");
-    else if (is(key, "args")) {
+    else if (is_word(key, "args")) {
       JsonScanner inside = scanner;
       visitor.arguments(inside);
       if (inside.failed())  // what is wrong inside of arguments makes no document unreadable

@@ -1,5 +1,6 @@
 // The Chrome trace event format: what its profilers share. Events are handed over one by one as they are written.
 #pragma once
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -15,6 +16,12 @@ struct ChromeEvent {
   std::string_view phase, category, name, process, thread, id;
   std::optional<Ticks> start, duration;
 };
+
+/// Whether a text is this word, without a call.
+template <std::size_t N>
+bool is_word(std::string_view text, const char (&word)[N]) {
+  return text.size() == N - 1 && std::memcmp(text.data(), word, N - 1) == 0;
+}
 
 /// Times of a file as ticks since its first event.
 class ChromeClock {

@@ -33,33 +33,33 @@ KinetoArguments read_arguments(JsonScanner& scanner) {
   };
   const auto words = [&](std::string_view& value) { value = scanner.peek() == '"' ? scanner.string() : scanner.raw(); };
   scanner.object([&](std::string_view key) {
-    if (key == "External id")
+    if (is_word(key, "External id"))
       count(out.external);
-    else if (key == "correlation" || key == "correlation_id")
+    else if (is_word(key, "correlation") || is_word(key, "correlation_id"))
       count(out.correlation);
-    else if (key == "device")
+    else if (is_word(key, "device"))
       count(out.device);
-    else if (key == "stream")
+    else if (is_word(key, "stream"))
       words(out.stream);
-    else if (key == "bytes" || key == "bytes_accessed")
+    else if (is_word(key, "bytes") || is_word(key, "bytes_accessed"))
       number(out.bytes);
-    else if (key == "flops" || key == "model_flops")
+    else if (is_word(key, "flops") || is_word(key, "model_flops"))
       number(out.flops);
-    else if (key == "Input Dims")
+    else if (is_word(key, "Input Dims"))
       out.dims = scanner.raw();
-    else if (key == "Input type")
+    else if (is_word(key, "Input type"))
       out.types = scanner.raw();
-    else if (key == "Concrete Inputs")
+    else if (is_word(key, "Concrete Inputs"))
       out.values = scanner.raw();
-    else if (key == "kernel")
+    else if (is_word(key, "kernel"))
       words(out.kernel);
-    else if (key == "Collective name")
+    else if (is_word(key, "Collective name"))
       words(out.collective);
-    else if (key == "hlo_category")
+    else if (is_word(key, "hlo_category"))
       words(out.category);
-    else if (key == "name" && scanner.peek() == '"')
+    else if (is_word(key, "name") && scanner.peek() == '"')
       out.name = scanner.string();
-    else if (key == "graph node id" || key == "graph id")
+    else if (is_word(key, "graph node id") || is_word(key, "graph id"))
       out.graph = scanner.number_text().value_or("0") != "0";
   });
   return out;
@@ -67,12 +67,13 @@ KinetoArguments read_arguments(JsonScanner& scanner) {
 
 /// The kind of an event by the category that Kineto gives it; nothing: it is not needed.
 std::optional<EventKind> kind_of(std::string_view category) {
-  if (category == "kernel" || category == "Kernel") return EventKind::kernel;
-  if (category == "gpu_memcpy" || category == "Memcpy") return EventKind::copy;
-  if (category == "gpu_memset" || category == "Memset") return EventKind::fill;
-  if (category == "cpu_op" || category == "Operator" || category == "operator") return EventKind::operation;
-  if (category == "user_annotation" || category == "python_function") return EventKind::mark;
-  if (category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime")
+  if (is_word(category, "kernel") || is_word(category, "Kernel")) return EventKind::kernel;
+  if (is_word(category, "gpu_memcpy") || is_word(category, "Memcpy")) return EventKind::copy;
+  if (is_word(category, "gpu_memset") || is_word(category, "Memset")) return EventKind::fill;
+  if (is_word(category, "cpu_op") || is_word(category, "Operator") || is_word(category, "operator"))
+    return EventKind::operation;
+  if (is_word(category, "user_annotation") || is_word(category, "python_function")) return EventKind::mark;
+  if (category.ends_with("_runtime") || category.ends_with("_driver") || is_word(category, "Runtime"))
     return EventKind::launch;
   return std::nullopt;
 }
@@ -120,8 +121,8 @@ class KinetoReader {
 
  private:
   void visit(const ChromeEvent& event) {
-    if (event.phase == "M") return metadata(event);
-    if (event.phase == "s" && (event.category == "ac2g" || event.category == "async_cpu_to_gpu"))
+    if (is_word(event.phase, "M")) return metadata(event);
+    if (is_word(event.phase, "s") && (is_word(event.category, "ac2g") || is_word(event.category, "async_cpu_to_gpu")))
       if (const auto id = whole_number(event.id)) arrows_.insert(*id);
     if (event.phase != "X") return;
     if (const auto kind = kind_of(event.category)) return add(event, *kind);

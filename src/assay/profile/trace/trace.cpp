@@ -1,6 +1,7 @@
 #include "assay/profile/trace/trace.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace assay::trace {
 namespace {
@@ -17,6 +18,27 @@ void nest(Trace& trace, const std::vector<std::uint32_t>& thread) {
   }
 }
 
+/// Numbers that several events share, each with the first event that has it.
+class FirstEvents {
+ public:
+  void add(std::int64_t number, std::uint32_t event) {
+    sorted_ = sorted_ && (all_.empty() || all_.back().first <= number);
+    all_.emplace_back(number, event);
+  }
+  /// No more are added; events were added in their order.
+  void finish() {
+    if (!sorted_) std::sort(all_.begin(), all_.end());
+  }
+  std::uint32_t find(std::int64_t number) const {
+    const auto at = std::lower_bound(all_.begin(), all_.end(), std::pair{number, std::uint32_t{0}});
+    return at == all_.end() || at->first != number ? none : at->second;
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::uint32_t>> all_;
+  bool sorted_ = true;
+};
+
 }  // namespace
 
 std::uint32_t Names::id(std::string_view text) {
@@ -29,14 +51,16 @@ std::uint32_t Names::id(std::string_view text) {
 
 void link_events(Trace& trace) {
   std::vector<std::uint32_t> host;
-  std::unordered_map<std::int64_t, std::uint32_t> launches, operations;
+  FirstEvents launches, operations;
   for (std::uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (on_device(event.kind)) continue;
     host.push_back(i);
-    if (event.kind == EventKind::launch && event.correlation >= 0) launches.emplace(event.correlation, i);
-    if (event.kind == EventKind::operation && event.external >= 0) operations.emplace(event.external, i);
+    if (event.kind == EventKind::launch && event.correlation >= 0) launches.add(event.correlation, i);
+    if (event.kind == EventKind::operation && event.external >= 0) operations.add(event.external, i);
   }
+  launches.finish();
+  operations.finish();
   std::sort(host.begin(), host.end(), [&](std::uint32_t a, std::uint32_t b) {
     const Event &left = trace.events[a], &right = trace.events[b];
     if (left.lane != right.lane) return left.lane < right.lane;
@@ -52,11 +76,9 @@ void link_events(Trace& trace) {
   }
   for (Event& event : trace.events) {
     if (!on_device(event.kind)) continue;
-    if (const auto launch = launches.find(event.correlation); launch != launches.end() && event.correlation >= 0)
-      event.parent = launch->second;
-    else if (const auto operation = operations.find(event.external);
-             operation != operations.end() && event.external >= 0)
-      event.parent = operation->second;
+    std::uint32_t starts = event.correlation >= 0 ? launches.find(event.correlation) : none;
+    if (starts == none && event.external >= 0) starts = operations.find(event.external);
+    if (starts != none) event.parent = starts;
   }
 }
 

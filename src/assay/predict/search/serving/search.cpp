@@ -262,10 +262,15 @@ class ServingSearcher {
   std::vector<Placed> placements(const serving::ServingStrategy& strategy, training::RoleSets sets) {
     std::vector<Placed> out;
     const lower::Parallelism parallelism = strategy.parallelism();
-    for (const collective::AxisLayout& layout :
-         collective::axis_layouts(training::whole_mesh_sizes(parallelism), cluster_))
-      if (const auto placed = linker_.place_links(parallelism, layout, sets))
-        linker_.fill(parallelism, *placed, out.emplace_back(Placed{layout, {}}).links);
+    const auto layouts = collective::axis_layouts(training::whole_mesh_sizes(parallelism), cluster_);
+    out.reserve(layouts.size());  // links are large
+    for (const collective::AxisLayout& layout : layouts) {
+      const auto placed = linker_.place_links(parallelism, layout, sets);
+      if (!placed) continue;
+      Placed& one = out.emplace_back();
+      one.layout = layout;
+      linker_.fill(parallelism, *placed, one.links);
+    }
     return out;
   }
 
