@@ -36,6 +36,7 @@ class Savings {
   /// Adds what is more than nothing.
   void add(std::string id, Seconds saved, Seconds least, Seconds most, std::string reason,
            std::vector<std::pair<GapKind, std::string>> items) {
+    most = std::min(most, trace::seconds(measured_.total));
     if (!(most > Seconds(0))) return;
     saved = std::clamp(saved, Seconds(0), most);
     out_.push_back(

@@ -195,6 +195,7 @@ Result<Comparison> compare_with(const Query& query, const compare::MeasuredStep&
   Comparison out;
   out.command = command_of(against);
   ASSAY_CHECK(check_device(query, predicted, out.notes));
+  out.fits = predicted.fits;
   out.measured = measured;
   out.prediction = fitting(predicted.steps, out.measured);
   if (out.prediction.stage) out.notes.push_back(stage_note(out.prediction));

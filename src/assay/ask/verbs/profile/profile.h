@@ -75,6 +75,7 @@ struct Comparison {
   compare::MeasuredStep measured;
   compare::Matching matching;
   compare::Waterfall waterfall;
+  bool fits = true;  ///< the request, into the memory of its chips
   std::vector<std::string> notes;
 };
 Result<Comparison> compare_with(const Query& query, const compare::MeasuredStep& measured, const Request& against,

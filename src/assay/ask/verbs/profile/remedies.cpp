@@ -100,7 +100,10 @@ class Repricing {
   /// The step of another request, priced in the way of the one that was compared.
   std::optional<compare::Prediction> prediction_of(const Request& request) const {
     Result<Predicted> predicted = predict(request, context_);
-    if (!predicted || !predicted->fits) return std::nullopt;
+    // Of a rank of several, a request for one chip may not fit; then nothing is kept that was recomputed.
+    if (!predicted ||
+        (!predicted->fits && (comparison_.fits || request.value("recompute") != against_.value("recompute"))))
+      return std::nullopt;
     const compare::Prediction& compared = comparison_.prediction;
     for (compare::Prediction& one : predicted->steps) {
       if (one.what != compared.what || one.stage != compared.stage) continue;
@@ -229,6 +232,7 @@ std::vector<Remedy> remedies_of(const Query& query, const compare::MeasuredStep&
   const double steps = comparison ? static_cast<double>(comparison->matching.steps) : 1.0;
   for (Saving& saving : compare::savings_of(measured, vocabulary, query.chip ? &*query.chip : nullptr)) {
     for (Seconds* time : {&saving.saved, &saving.least, &saving.most}) *time = *time / steps;
+    if (steps > 1.0) saving.reason += fmt::format(", in {:.0f} steps", steps);
     const std::string id = saving.id;
     found[id] = {vocabulary.remedy(id), std::move(saving), ""};
   }
