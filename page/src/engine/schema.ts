@@ -2109,6 +2109,8 @@ export interface ProfileResults {
     while_running: Quantity;
     time: Quantity;
     peak_share?: number;
+    peak_share_while_running?: number;
+    known_share: number;
   };
   recomputation?: {
     alone: {
@@ -2300,6 +2302,18 @@ export interface ProfileResults {
     optimizer_dtype?: string;
     lacks: string[];
   };
+  advice?: {
+    id: string;
+    change: string;
+    saves: Quantity;
+    saves_least: Quantity;
+    saves_most: Quantity;
+    share?: number;
+    reason: string;
+    lines?: string;
+    priced_by: "engine" | "profile";
+    request?: string;
+  }[];
   prediction?: {
     command: string;
     step: string;
@@ -2308,6 +2322,7 @@ export interface ProfileResults {
   };
   predicted_time?: Quantity;
   measured_time?: Quantity;
+  matched_by?: "step" | "class";
   matched_share?: number;
   residual?: Quantity;
   residual_share?: number;

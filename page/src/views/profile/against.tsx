@@ -15,9 +15,11 @@ export function Against({ results: r, against }: { results: ProfileResults; agai
   return (
     <Card
       title="From the prediction to the measurement"
-      note={`${time(v(r.predicted_time))} predicted, ${time(v(r.measured_time))} measured; ${percent(
-        r.matched_share ?? 0,
-      )} of kernel time is matched`}
+      note={`${time(v(r.predicted_time))} predicted, ${time(v(r.measured_time))} measured; ${
+        r.matched_share === undefined
+          ? "without shapes, only classes are compared"
+          : `${percent(r.matched_share)} of kernel time is matched`
+      }`}
       end={
         <button type="button" class="btn quiet" onClick={() => change({ against: "" })}>
           Stop comparing

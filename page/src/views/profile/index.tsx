@@ -15,6 +15,7 @@ import { capital, int, percent, quantity, sentence, time } from "../../text/form
 import { change } from "../../url";
 import type { Place } from "../../url";
 import { PartList, StackedBar } from "../bars";
+import { Advice } from "./advice";
 import { Against } from "./against";
 import { Comparison } from "./comparison";
 import { ProgramAnswer } from "./program";
@@ -147,6 +148,7 @@ function ProfileAnswer({
         </Card>
         <Categories results={r} />
       </div>
+      <Advice results={r} />
       <Against results={r} against={against} />
       {r.comparison && <Comparison comparison={r.comparison} />}
       <Operations operations={r.operations ?? []} />

@@ -338,7 +338,7 @@ TEST(Measured, CollectivesWaitForTheRankThatComesLast) {
 }
 
 /// Layers of 4 heads of 8 with 2 for keys, 32 wide, 128 wide inside, over 2 x 16 tokens.
-Profile two_layers(bool trains) {
+Profile two_layers(bool trains, bool predicts = true) {
   Profile profile;
   double at = 0;
   const auto product = [&](const char* dims) { profile.call("aten::mm", "nvjet", at += 10, 8, dims); };
@@ -353,7 +353,7 @@ Profile two_layers(bool trains) {
     product("[[32,32],[32,128]]");
     product("[[32,128],[128,32]]");
   }
-  product("[[32,32],[32,1000]]");
+  if (predicts) product("[[32,32],[32,1000]]");
   for (int layer = 0; layer < 2 && trains; ++layer)
     profile.call("aten::_scaled_dot_product_flash_attention_backward", "flash_bwd", at += 10, 8,
                  "[[2,4,16,8],[2,4,16,8],[2,2,16,8],[2,2,16,8]]");
@@ -432,6 +432,7 @@ RecoveredModel turning(std::int64_t part, bool joins) {
   call("aten::mm", "[[32,32],[32,32]]");
   call("aten::mm", "[[32,32],[32,256]]");
   call("aten::mm", "[[32,128],[128,32]]");
+  call("aten::mm", "[[32,32],[32,1000]]");
   call("aten::_scaled_dot_product_flash_attention_backward", "[[2,4,16,8],[2,4,16,8],[2,4,16,8],[2,4,16,8]]");
   const auto run = recover(measured_step(profile.read(), vocabulary(), 0), vocabulary(), "test.json");
   return run ? run->model : RecoveredModel{};
@@ -446,6 +447,17 @@ TEST(Recover, PartsOfHeadsThatTurn) {
   EXPECT_TRUE(turning(8, false).joined_gate);
 }
 
+TEST(Recover, LayersOfPatchesAreNoLanguageModel) {
+  const auto run = recover(measured_step(two_layers(true, false).read(), vocabulary(), 0), vocabulary(), "test.json");
+  ASSERT_FALSE(run);
+  EXPECT_NE(run.error().what.find("no embedding and no head"), std::string::npos) << run.error().what;
+  Profile texts = two_layers(true, false);
+  texts.call("aten::embedding", "gather_kernel", 900, 8, "[[1000,32],[2,16]]");
+  const auto named = recover(measured_step(texts.read(), vocabulary(), 0), vocabulary(), "test.json");
+  ASSERT_TRUE(named) << named.error().what;
+  EXPECT_EQ(named->model.embedded, 1000);
+}
+
 TEST(Recover, WithoutAttentionItIsAnError) {
   Profile profile;
   profile.call("aten::mm", "nvjet", 0, 8, "[[32,32],[32,32]]");
@@ -456,10 +468,18 @@ TEST(Recover, WithoutAttentionItIsAnError) {
 
 TEST(Recover, SizesOfTheCatalogueHaveItsName) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  RecoveredModel model{32, 4096, 32, 32, 128, 11008, 0, 0, 32000, true};
+  RecoveredModel model{.layers = 32,
+                       .hidden = 4096,
+                       .heads = 32,
+                       .kv_heads = 32,
+                       .head_dim = 128,
+                       .intermediate = 11008,
+                       .vocabulary = 32000};
   EXPECT_FALSE(model_argument(model, catalogue).starts_with('{'));
   model.layers = 3;
   EXPECT_TRUE(model_argument(model, catalogue).starts_with(R"({"base":")"));
+  model.vocabulary = 0;  // layers alone are those of many models
+  EXPECT_TRUE(model_argument(model, catalogue).starts_with(R"({"model_type":")"));
 }
 
 RC_GTEST_PROP(Waterfall, PredictedAndItemsAreMeasured, ()) {

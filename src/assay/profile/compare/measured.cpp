@@ -144,6 +144,7 @@ class Calls {
     call.known = operation != trace::none;
     if (!call.known) {
       call.names = lower_case(trace_.name(event));
+      call.fused = vocabulary_.role(trace_.name(event)) == trace::MarkRole::compiled;
       return call;
     }
     static_cast<OperationFacts&>(call) = facts_of(operation);
@@ -286,8 +287,17 @@ MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& v
       ++at;
     }
   }
-  out.replayed = std::any_of(window.events.begin(), window.events.end(),
-                             [&](const PlacedEvent& placed) { return trace.events[placed.event].graph; });
+  // A call that starts many kernels replays a graph, even where the file does not say so of them.
+  std::unordered_map<const Event*, std::int64_t> started;
+  const auto launch = [&](const PlacedEvent& placed) { return trace::launch_of(trace, trace.events[placed.event]); };
+  for (const PlacedEvent& placed : window.events) ++started[launch(placed)];
+  started[nullptr] = 0;
+  constexpr std::int64_t many = 8;
+  const auto replayed = std::count_if(window.events.begin(), window.events.end(), [&](const PlacedEvent& placed) {
+    return trace.events[placed.event].graph || started[launch(placed)] >= many;
+  });
+  out.replayed = replayed > 0;
+  out.replayed_share = static_cast<double>(replayed) / static_cast<double>(window.events.size());
   out.name = window.name;
   out.total = window.end - window.begin;
   out.busy = window.end - trace.events[found->second.front().event].start;

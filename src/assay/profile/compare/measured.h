@@ -54,6 +54,7 @@ struct MeasuredStep {
   trace::Ticks host_gaps = 0;      ///< idle, and the next kernel was launched after the device had run dry
   trace::Ticks other_gaps = 0;     ///< idle for another reason, or for one that the profile does not tell
   bool replayed = false;           ///< a graph starts kernels instead of the host
+  double replayed_share = 0;       ///< of the events of the device
   std::string longest_gap_before;  ///< the operation, or the kernel
   trace::Ticks longest_gap = 0;
   std::vector<MeasuredCall> calls;  ///< in the order in which the device started them

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "assay/base/text.h"
+#include "assay/profile/compare/explains.h"
 #include "assay/profile/compare/layer_reader.h"
 
 namespace assay::compare {
@@ -261,6 +262,27 @@ class CodeReader {
   std::string fused_;  ///< labels of all kernels that a compiler made
 };
 
+/// Whether it is a model of tokens: they are looked up, or predicted; layers alone may be a stage of one, where
+/// attention is causal.
+Result<void> read_embedding(const MeasuredStep& measured, RecoveredRun& run, const std::string& file) {
+  bool causal = run.plain || run.masked;
+  for (const MeasuredCall& call : measured.calls) {
+    causal |= call.causal;
+    if (call.backward || call.label.find("embedding") == std::string::npos) continue;
+    const std::vector<std::int64_t> table = first_shape(call);
+    if (table.size() == 2 && table[1] == run.model.hidden) run.model.embedded = std::max(run.model.embedded, table[0]);
+  }
+  constexpr std::int64_t narrowest = 16;  // of models of language
+  if (run.model.hidden < narrowest)
+    return fail(file, fmt::format("no model is named: its width would be {}", run.model.hidden),
+                "give the request: --against 'train MODEL ...'");
+  if (run.model.vocabulary > 0 || run.model.embedded > 0 || causal || run.kind == RecoveredRun::Kind::decode) return {};
+  return fail(file,
+              "no model is named: there are layers with attention to all tokens, but no embedding and no head of a "
+              "language model",
+              "give the request: --against 'train MODEL ...'");
+}
+
 void note_lacking(RecoveredRun& run) {
   if (run.model.vocabulary == 0) run.lacks.emplace_back("the vocabulary: no product of a head was found");
   if (run.attention.empty() && !run.plain) run.lacks.emplace_back("which attention kernel it is");
@@ -316,6 +338,8 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
     run.model.layers = runs / heads;
     if (run.kind == RecoveredRun::Kind::training && !measured.name.empty()) run.microbatches = heads;
   }
+  ASSAY_CHECK(read_embedding(measured, run, file));
+  ASSAY_CHECK(check_recovered(measured, run.model, vocabulary, file));
   read_how(measured, run);
   if (run.kind == RecoveredRun::Kind::training) read_update(measured, vocabulary, run);
   CodeReader(measured, run).finish(runs);

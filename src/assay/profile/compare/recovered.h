@@ -19,6 +19,7 @@ struct RecoveredModel {
   // Of keys and values that are made of one compressed vector; 0: they are not.
   std::int64_t kv_rank = 0, q_rank = 0, rope_dim = 0, value_dim = 0;
   std::int64_t vocabulary = 0;  ///< 0: the profile has no head
+  std::int64_t embedded = 0;    ///< rows of the table that tokens are looked up in; 0: none was found
   bool gated = true;            ///< two matrices up
   std::int64_t shared = 0;      ///< width of the experts that all tokens share
   std::int64_t seen = 0;        ///< tokens that a query is known to see, the most; 0: not known

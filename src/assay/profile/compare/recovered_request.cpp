@@ -38,6 +38,8 @@ std::int64_t padded(std::int64_t vocabulary) {
 
 /// Whether a model of the catalogue has the same layers.
 bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
+  // Layers alone are those of many models.
+  const std::int64_t vocabulary = wanted.vocabulary > 0 ? wanted.vocabulary : wanted.embedded;
   if (known.encoder || known.decoder.kinds.size() != 1 || known.d_model != wanted.hidden) return false;
   const model::Layer& layer = known.decoder.kinds.front();
   if (!layer.attention || !layer.feed_forward || layer.state_space) return false;
@@ -47,8 +49,7 @@ bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
          attention.head_dim == wanted.head_dim && attention.kv_rank == 0 && block.width == wanted.intermediate &&
          block.gated == wanted.gated && block.experts == wanted.experts &&
          block.experts_per_token == wanted.experts_per_token && block.shared_width == wanted.shared &&
-         (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary ||
-          padded(known.vocabulary) == wanted.vocabulary);
+         (known.vocabulary == vocabulary || padded(known.vocabulary) == vocabulary);
 }
 
 /// Our own description, of layers that no simple architecture has.

@@ -96,6 +96,16 @@ void read_step(StepSigns& out, RecordReader& reader) {
   reader.flag("exact", out.exact);
 }
 
+void read_remedy(RemedyText& out, RecordReader& reader) {
+  reader.text("id", out.id);
+  reader.text("change", out.change);
+  if (reader.has("lines")) reader.text("lines", out.lines);
+  if (reader.has("set")) reader.texts("set", out.set);
+  if (reader.has("leaves")) reader.texts("leaves", out.leaves);
+  read_lower_case(reader, "kernels", out.kernels);
+  read_lower_case(reader, "without", out.without);
+}
+
 void read_profiler(Vocabulary& out, RecordReader& reader) {
   std::string id, name;
   reader.text("id", id);
@@ -105,6 +115,7 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.items("mark", out.marks, read_mark);
   reader.items("line", out.lines, read_line);
   reader.items("step", out.steps, read_step);
+  reader.items("remedy", out.remedies, read_remedy);
   reader.optional_table("host", [&](RecordReader& inner) {
     inner.count("ahead", out.host.ahead);
     inner.number("pause", out.host.pause);
@@ -189,6 +200,12 @@ const StepSigns* Vocabulary::step_signs(std::string_view step) const {
   for (const StepSigns& one : steps)
     if (std::find(one.steps.begin(), one.steps.end(), step) != one.steps.end()) return &one;
   return nullptr;
+}
+
+const RemedyText* Vocabulary::remedy(std::string_view id) const {
+  const auto found =
+      std::find_if(remedies.begin(), remedies.end(), [&](const RemedyText& one) { return one.id == id; });
+  return found == remedies.end() ? nullptr : &*found;
 }
 
 Result<const Vocabulary*> vocabulary_of(const hardware::Catalogue& catalogue) {

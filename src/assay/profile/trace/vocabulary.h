@@ -104,12 +104,23 @@ struct UpdateKernels {
   std::int64_t weights = 0;  ///< of one kernel; 0: not known
 };
 
+/// A change to a program that may save time, and how people make it.
+struct RemedyText {
+  std::string id, change;
+  std::string lines;                 ///< of code, or options of its software; may be empty
+  std::vector<std::string> set;      ///< options of a request that mean the change: "fusion=compiled"; may be empty
+  std::vector<std::string> leaves;   ///< classes of steps that it is not asked for
+  std::vector<std::string> kernels;  ///< parts of names of kernels that are not needed with it
+  std::vector<std::string> without;  ///< parts of names of kernels that have the change already
+};
+
 struct Vocabulary {
   std::vector<Category> categories;  ///< in their order; the last one holds for every name
   std::vector<OperationForm> operations;
   std::vector<Mark> marks;
   std::vector<DeviceLine> lines;
   std::vector<StepSigns> steps;
+  std::vector<RemedyText> remedies;
   HostHabits host;
   ClockHabits clock;
   UpdateKernels update;
@@ -129,6 +140,7 @@ struct Vocabulary {
   std::optional<Dtype> dtype(std::string_view type) const;
   std::size_t optimizer_category() const;
   const StepSigns* step_signs(std::string_view step) const;
+  const RemedyText* remedy(std::string_view id) const;
 };
 
 /// Of the catalogue, read once.

@@ -282,12 +282,19 @@ Result<report::Response> answer_table(const Request& request, const Context& con
   add_unread(unread, response);
   for (const std::string& line : split(measured.text, '\n'))
     if (request.has("rows") && line.starts_with("# note ")) response.notes.push_back(line.substr(7));
-  if (request.has("out"))
-    response.notes.push_back(fmt::format("--catalogue {} makes other commands use these files", directory));
+  response.notes.push_back(written_note(request, directory, id));
   return response;
 }
 
 }  // namespace
+
+std::string written_note(const Request& request, const std::string& directory, const std::string& chip) {
+  if (request.has("out")) return fmt::format("--catalogue {} makes other commands use these files", directory);
+  return fmt::format(
+      "every later prediction for {0} on this account uses {1}/calibration/{0}.toml; delete that file to undo it, or "
+      "write elsewhere with --out DIR",
+      chip, directory);
+}
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.value("device") == "cuda" && !request.has("chip"))

@@ -28,6 +28,9 @@ Result<MeasuredTable> network_table(const Request& request, const Context& conte
 /// The command that reproduces this table.
 std::string measure_command(const Request& request);
 
+/// What the written files change: with --out, nothing until a command names the directory.
+std::string written_note(const Request& request, const std::string& directory, const std::string& chip);
+
 // Calibrations from profiles: kernels inside of real steps, as rows of a table.
 
 /// A profile with its products and attention as a table in the form of lab/measure/rows.h.

@@ -101,10 +101,11 @@ report::Members errors(const std::vector<validate::ValidationCase>& before,
 
 /// The step of a profile as its own request predicts it, before and after.
 Result<report::Members> step_change(const ProfiledRows& rows, const Context& context, const Context& learned) {
-  ASSAY_TRY(recovered, profile::recover_request(rows.query, context));
+  const compare::MeasuredStep measured = profile::measured_of(rows.query);
+  ASSAY_TRY(recovered, profile::recover_request(rows.query, measured, context));
   ASSAY_TRY(request, profile::read_against(recovered.command, "--held-out"));
-  ASSAY_TRY(before, profile::compare_with(rows.query, request, context));
-  ASSAY_TRY(after, profile::compare_with(rows.query, request, learned));
+  ASSAY_TRY(before, profile::compare_with(rows.query, measured, request, context));
+  ASSAY_TRY(after, profile::compare_with(rows.query, measured, request, learned));
   const auto class_error = [](const profile::Comparison& one) {
     Seconds off;  // of the classes that were learned, whatever their sign
     for (const compare::GapItem& item : one.waterfall.items)
@@ -238,8 +239,7 @@ Result<report::Response> answer_profiles(const Request& request, const Context& 
     response.files.emplace_back(directory + "/" + path, content);
   }
   out.emplace_back("files", std::move(files));
-  if (request.has("out"))
-    response.notes.push_back(fmt::format("--catalogue {} makes other commands use these files", directory));
+  response.notes.push_back(written_note(request, directory, id));
   response.screen = screen_of_profiles(response);
   return response;
 }

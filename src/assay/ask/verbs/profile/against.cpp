@@ -9,6 +9,7 @@
 #include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
+#include "assay/profile/compare/explains.h"
 #include "assay/profile/trace/bytes.h"
 
 namespace assay::verbs::profile {
@@ -24,7 +25,8 @@ Result<Predicted> predicted_training(const Request& request, const Context& cont
     return fail("--against", "no plan of the request is possible", "ask for it with `assay train`, which says why");
   ASSAY_TRY(steps, compare::training_predictions(size.query.question, size.query.sequence, size.query.cluster,
                                                  best->strategy, best->cost));
-  return Predicted{std::move(steps), size.query.cluster.chip.id, size.query.cluster.text, size.query.cluster.chips()};
+  return Predicted{std::move(steps), size.query.cluster.chip.id, size.query.cluster.text, size.query.cluster.chips(),
+                   size.fits()};
 }
 
 Result<Predicted> predicted_serving(const Request& given, const Context& context) {
@@ -45,21 +47,8 @@ Result<Predicted> predicted_serving(const Request& given, const Context& context
       compare::serving_prediction(steps.decode, cool.decode, point.decode.estimate, "decode step"),
       compare::serving_prediction(steps.prefill, cool.prefill, point.prefill.estimate, "prefill")};
   for (compare::Prediction& one : predictions) one.launch = launch;
-  return Predicted{std::move(predictions), query.cluster.chip.id, query.cluster.text, query.cluster.chips()};
-}
-
-/// The request as a person would type it.
-std::string command_of(const Request& request) {
-  std::string out = fmt::format("assay {}", request.verb().name);
-  const auto quoted = [](const std::string& word) {
-    return word.find_first_of(" {}\"") == std::string::npos ? word : fmt::format("'{}'", word);
-  };
-  for (const std::string& argument : request.arguments()) out += " " + quoted(argument);
-  for (const OptionSpec& option : request.verb().options)
-    for (const std::string& value : request.values(option.name))
-      out += option.value.empty() ? fmt::format(" --{}", option.name)
-                                  : fmt::format(" --{} {}", option.name, quoted(value));
-  return out;
+  return Predicted{std::move(predictions), query.cluster.chip.id, query.cluster.text, query.cluster.chips(),
+                   found.best.has_value()};
 }
 
 /// How often a profile and a prediction have products of each size.
@@ -168,6 +157,19 @@ void note_formats(Comparison& comparison) {
 
 }  // namespace
 
+std::string command_of(const Request& request) {
+  std::string out = fmt::format("assay {}", request.verb().name);
+  const auto quoted = [](const std::string& word) {
+    return word.find_first_of(" {}\"") == std::string::npos ? word : fmt::format("'{}'", word);
+  };
+  for (const std::string& argument : request.arguments()) out += " " + quoted(argument);
+  for (const OptionSpec& option : request.verb().options)
+    for (const std::string& value : request.values(option.name))
+      out += option.value.empty() ? fmt::format(" --{}", option.name)
+                                  : fmt::format(" --{} {}", option.name, quoted(value));
+  return out;
+}
+
 Result<Request> read_against(const std::string& text, std::string_view where) {
   std::string words(trim(text));
   if (words.starts_with('@')) {
@@ -187,20 +189,19 @@ Result<Predicted> predict(const Request& request, const Context& context) {
   return request.verb().name == "train" ? predicted_training(request, within) : predicted_serving(request, within);
 }
 
-Result<Comparison> compare_with(const Query& query, const Request& against, const Context& context) {
+Result<Comparison> compare_with(const Query& query, const compare::MeasuredStep& measured, const Request& against,
+                                const Context& context) {
   ASSAY_TRY(predicted, predict(against, context));
   Comparison out;
   out.command = command_of(against);
   ASSAY_CHECK(check_device(query, predicted, out.notes));
-  std::vector<compare::OtherRank> others;
-  for (std::size_t i = 0; i < query.devices.size(); ++i)
-    if (i != query.shown) others.push_back({&query.traces[query.devices[i].trace], query.devices[i].summary.device});
-  const Device& device = query.device();
-  out.measured = compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device, others);
+  out.fits = predicted.fits;
+  out.measured = measured;
   out.prediction = fitting(predicted.steps, out.measured);
   if (out.prediction.stage) out.notes.push_back(stage_note(out.prediction));
   compare::set_clock(query.vocabulary->clock.settled(trace::seconds(out.measured.busy)), out.prediction);
   out.matching = compare::match(out.measured, out.prediction, *query.vocabulary);
+  ASSAY_CHECK(compare::check_prediction(out.measured, out.prediction, out.matching, *query.vocabulary));
   out.waterfall = compare::waterfall(out.measured, out.prediction, out.matching, *query.vocabulary);
   if (out.matching.steps > 1 || out.measured.name.empty())
     out.notes.push_back(fmt::format("no steps are marked: by its {}, the profile holds {}",
@@ -215,23 +216,24 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
   const bool communicates =
       std::any_of(out.measured.calls.begin(), out.measured.calls.end(),
                   [](const compare::MeasuredCall& call) { return call.work == trace::WorkClass::communication; });
-  if (communicates && others.empty())
+  if (communicates && query.devices.size() == 1)
     out.notes.emplace_back("with one rank, waiting for other ranks cannot be told from moving data: give all of them");
   note_formats(out);
-  out.remedies = remedies_of(out, against, context);
   return out;
 }
 
 std::string against_headline(const Comparison& comparison) {
   const compare::Waterfall& gap = comparison.waterfall;
   const double more = gap.measured / gap.predicted - 1.0;
-  return fmt::format("the {} takes {}, {} {} than predicted ({}); {} of kernel time is matched",
-                     comparison.prediction.what, report::short_quantity(gap.measured), report::percent(std::abs(more)),
+  return fmt::format("the {} takes {}, {} {} than predicted ({}); {}", comparison.prediction.what,
+                     report::short_quantity(gap.measured), report::percent(std::abs(more)),
                      more < 0.0 ? "less" : "more", report::short_quantity(gap.predicted),
-                     report::percent(gap.matched_share));
+                     comparison.matching.by_class
+                         ? "without shapes, only classes of kernels are compared"
+                         : fmt::format("{} of kernel time is matched", report::percent(gap.matched_share)));
 }
 
-void add_against(const Comparison& comparison, report::Members& out) {
+void add_against(const Comparison& comparison, const std::vector<Remedy>& remedies, report::Members& out) {
   const compare::Waterfall& gap = comparison.waterfall;
   const std::vector<compare::PredictedLine>& lines = comparison.prediction.lines;
   out.emplace_back("prediction", report::Members{{"command", comparison.command},
@@ -240,12 +242,12 @@ void add_against(const Comparison& comparison, report::Members& out) {
                                                  {"communication", comparison.prediction.communication}});
   out.emplace_back("predicted_time", gap.predicted);
   out.emplace_back("measured_time", gap.measured);
-  out.emplace_back("matched_share", gap.matched_share);
+  out.emplace_back("matched_by", comparison.matching.by_class ? "class" : "step");
+  if (!comparison.matching.by_class) out.emplace_back("matched_share", gap.matched_share);
   out.emplace_back("residual", gap.residual);
   out.emplace_back("residual_share", std::abs(gap.residual / gap.measured));
   report::Items items;
-  for (std::size_t i = 0; i < gap.items.size(); ++i) {
-    const compare::GapItem& one = gap.items[i];
+  for (const compare::GapItem& one : gap.items) {
     report::Members row{{"kind", compare::name(one.kind)}, {"class", item_name(one)}};
     if (one.step >= 0) {
       const compare::PredictedLine& line = lines[static_cast<std::size_t>(one.step)];
@@ -257,10 +259,12 @@ void add_against(const Comparison& comparison, report::Members& out) {
     row.emplace_back("kernels", one.kernels);
     if (one.call >= 0)
       row.emplace_back("kernel", kernel_name(comparison.measured.calls[static_cast<std::size_t>(one.call)].kernel));
-    if (!comparison.remedies[i].empty()) row.emplace_back("remedy", comparison.remedies[i]);
+    if (std::string remedy = remedy_of(one, comparison, remedies); !remedy.empty())
+      row.emplace_back("remedy", std::move(remedy));
     items.emplace_back(std::move(row));
   }
   out.emplace_back("gap", std::move(items));
+  if (comparison.matching.by_class) return;  // no kernel is known to be one of these
   out.emplace_back("gap_steps", report::rows_of(gap.steps, [&](const compare::StepGap& one) {
                      const compare::PredictedLine& line = lines[one.line];
                      report::Members row{{"block", line.block},

@@ -9,6 +9,7 @@
 #include "assay/ask/report/screen.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/chip.h"
+#include "assay/profile/compare/advice.h"
 #include "assay/profile/compare/recovered.h"
 #include "assay/profile/compare/waterfall.h"
 #include "assay/profile/trace/summary.h"
@@ -40,6 +41,9 @@ struct Query {
   const Device& device() const { return devices[shown]; }
 };
 
+/// One step of the device that is shown; other ranks tell waiting from moving.
+compare::MeasuredStep measured_of(const Query& query);
+
 /// What a request is about: profiles, and captures of the graphs that they replay.
 struct Sources {
   std::vector<Source> profiles, captures;
@@ -57,23 +61,27 @@ struct Predicted {
   std::vector<compare::Prediction> steps;  ///< of serve: a decode step and a prefill
   std::string chip, chips;                 ///< of its cluster: the chip's id, and the cluster as it is written
   std::int64_t devices = 1;
+  bool fits = true;
 };
 Result<Predicted> predict(const Request& request, const Context& context);
 
 /// The request of --against: a command line, a request in JSON, or @FILE with one of them.
 Result<Request> read_against(const std::string& text, std::string_view where);
 
-/// The difference of a profile from a prediction, and what to do about each part of it.
+/// The difference of a profile from a prediction.
 struct Comparison {
   std::string command;  ///< the request as a command line
   compare::Prediction prediction;
   compare::MeasuredStep measured;
   compare::Matching matching;
   compare::Waterfall waterfall;
-  std::vector<std::string> remedies;  ///< of each item
+  bool fits = true;  ///< the request, into the memory of its chips
   std::vector<std::string> notes;
 };
-Result<Comparison> compare_with(const Query& query, const Request& against, const Context& context);
+Result<Comparison> compare_with(const Query& query, const compare::MeasuredStep& measured, const Request& against,
+                                const Context& context);
+/// The request as a person would type it.
+std::string command_of(const Request& request);
 
 /// The request that the shapes of a profile imply.
 struct Recovered {
@@ -81,16 +89,25 @@ struct Recovered {
   std::string model, command;
   bool alone = true;  ///< the run had one rank
 };
-Result<Recovered> recover_request(const Query& query, const Context& context);
+Result<Recovered> recover_request(const Query& query, const compare::MeasuredStep& measured, const Context& context);
 void add_recovered(const Recovered& recovered, report::Members& out);
 
-void add_against(const Comparison& comparison, report::Members& out);
-draw::Scene waterfall_picture(const Comparison& comparison);
-std::string against_headline(const Comparison& comparison);
-/// Whether an answer holds a comparison with a prediction, and its screen.
-report::Screen against_screen(const report::Response& answer);
+// What can be saved.
 
-// What to do about each part of the difference between a profile and a prediction.
+/// A change with what it saves of a step, or of the whole profile.
+struct Remedy {
+  const trace::RemedyText* text = nullptr;
+  compare::Saving saving;
+  std::string request;  ///< with the change, where the engine priced it; else the profile did
+};
+
+/// The largest saving first. With a comparison, the engine prices changes of the request that it is with.
+std::vector<Remedy> remedies_of(const Query& query, const compare::MeasuredStep& measured, const Comparison* comparison,
+                                const Request* against, const Context& context);
+/// What saves most of an item of the difference; empty where nothing does.
+std::string remedy_of(const compare::GapItem& item, const Comparison& comparison, const std::vector<Remedy>& remedies);
+/// `time` is what they save of.
+void add_advice(const std::vector<Remedy>& remedies, Seconds time, report::Members& out);
 
 /// "products", "kernels around products", "norms that did not run", "host gaps".
 std::string item_name(const compare::GapItem& item);
@@ -98,9 +115,11 @@ std::string item_name(const compare::GapItem& item);
 /// A kernel by its name as far as people read it.
 std::string kernel_name(std::string_view name);
 
-/// One sentence for each item, from what ran and from what the same request predicts with other kernels; empty for
-/// those too small to matter.
-std::vector<std::string> remedies_of(const Comparison& comparison, const Request& against, const Context& context);
+void add_against(const Comparison& comparison, const std::vector<Remedy>& remedies, report::Members& out);
+draw::Scene waterfall_picture(const Comparison& comparison);
+std::string against_headline(const Comparison& comparison);
+/// Whether an answer holds a comparison with a prediction, and its screen.
+report::Screen against_screen(const report::Response& answer);
 
 // The parts of an answer about a profile.
 

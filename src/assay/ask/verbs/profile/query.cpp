@@ -54,10 +54,16 @@ Result<std::vector<Device>> devices_of(const Query& query, std::size_t trace) {
   std::vector<Device> out;
   for (trace::DeviceSummary& summary : trace::summarize(query.traces[trace], *query.vocabulary))
     out.push_back({trace, std::move(summary)});
-  if (out.empty())
-    return fail(query.traces[trace].file, "the profile has no work of a device",
-                "record the activities of the device, too, and let the program use one");
-  return out;
+  if (!out.empty()) return out;
+  const std::vector<trace::Event>& events = query.traces[trace].events;
+  const auto launches = std::count_if(events.begin(), events.end(),
+                                      [](const trace::Event& event) { return event.kind == trace::EventKind::launch; });
+  return fail(query.traces[trace].file,
+              launches > 0 ? fmt::format("the profile has {} calls that start work of a device, and no such work: the "
+                                         "profiler did not record the device",
+                                         launches)
+                           : "the profile has no work of a device",
+              "record the activities of the device, too, and let the program use one");
 }
 
 /// Says which kernels no category knows, where they take much of the time.
@@ -83,6 +89,13 @@ void note_gaps(Query& query, bool captured) {
   std::int64_t unread = 0;
   for (const trace::Trace& trace : query.traces) unread += trace.unread;
   if (unread > 0) query.notes.push_back(fmt::format("{} events have no readable time and are left out", unread));
+  const bool any_kernel = std::any_of(summary.categories.begin(), summary.categories.end(), [&](const auto& one) {
+    const trace::Category& category = query.vocabulary->categories[one.category];
+    return category.work_class != trace::WorkClass::copy && !category.fills;
+  });
+  if (!any_kernel)
+    query.notes.emplace_back(
+        "the profile has no kernels, only copies and fills of memory: what the device computed was not recorded");
   if (summary.launched == 0)
     query.notes.emplace_back(
         "the profile has no launches of kernels: it cannot be told whether the device waits for the host");
@@ -104,6 +117,14 @@ void note_gaps(Query& query, bool captured) {
 }
 
 }  // namespace
+
+compare::MeasuredStep measured_of(const Query& query) {
+  std::vector<compare::OtherRank> others;
+  for (std::size_t i = 0; i < query.devices.size(); ++i)
+    if (i != query.shown) others.push_back({&query.traces[query.devices[i].trace], query.devices[i].summary.device});
+  const Device& device = query.device();
+  return compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device, others);
+}
 
 Result<Query> read_query(const Request& request, const Context& context, Sources sources) {
   Query query;

@@ -5,10 +5,8 @@
 
 namespace assay::verbs::profile {
 
-Result<Recovered> recover_request(const Query& query, const Context& context) {
-  const Device& device = query.device();
-  const trace::Trace& trace = query.traces[device.trace];
-  const compare::MeasuredStep measured = compare::measured_step(trace, *query.vocabulary, device.summary.device);
+Result<Recovered> recover_request(const Query& query, const compare::MeasuredStep& measured, const Context& context) {
+  const trace::Trace& trace = query.traces[query.device().trace];
   ASSAY_TRY(run, compare::recover(measured, *query.vocabulary, trace.file));
   Recovered out;
   out.run = std::move(run);

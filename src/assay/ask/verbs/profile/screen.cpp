@@ -55,14 +55,7 @@ report::Screen against_screen(const report::Response& answer) {
   if (items.size() > most_items) gap.more = fmt::format("and {} smaller: --all", items.size() - most_items);
   report::add_table(screen, std::move(gap));
   report::add_table(screen, step_table(results, unit));
-  report::ScreenTable advice{"Advice", {}, {}, {}};
-  constexpr std::size_t most = 6;
-  for (const report::Value& row : results.rows("gap")) {
-    const report::Reader reader(*row.members());
-    if (!reader.has("remedy") || advice.rows.size() == most) continue;
-    advice.rows.push_back({reader.text("class"), reader.text("remedy")});
-  }
-  report::add_table(screen, std::move(advice));
+  report::add_blocks(screen, results, declared_text("screens/profile_advice.txt"));
   report::add_line(screen, "Sum",
                    report::phrases(results, {"{predicted_time} predicted", "{measured_time} measured",
                                              "{matched_share%} of kernel time matched", "{residual_share%} residual"}));

@@ -166,26 +166,34 @@ report::Items rank_rows(const Query& query) {
 
 void add_rates(const Query& query, report::Members& out) {
   const trace::DeviceSummary& summary = query.device().summary;
-  Flops flops(0);
-  Seconds known(0);
-  Flops with_peak(0);
-  double of_peak = 0.0;  // over the whole time, each product against the peak of its own format
+  Flops flops(0), with_peak(0);
+  Seconds known(0), unknown(0), at_peak(0);  // at_peak: each product at the peak of its own format
   for (const trace::OperationTime& one : summary.operations) {
-    if (!one.work || !one.work->matrix) continue;
+    const std::string& category = query.vocabulary->categories[one.category].id;
+    if (!one.work || !one.work->matrix) {
+      if (category == "matmul" || category == "attention" || category == "convolution") unknown += one.time;
+      continue;
+    }
     const Flops all = static_cast<double>(one.calls) * one.work->flops;
     flops += all;
     known += one.time;
     if (const auto peak = peak_of(query, *one.work)) {
-      of_peak += all / *peak / summary.times.total;
+      at_peak += all / *peak;
       with_peak += all;
     }
   }
   if (!(flops > Flops(0)) || !(summary.times.total > Seconds(0))) return;
+  const double covered = known / (known + unknown);
   report::Members rates{
       {"flops", flops}, {"achieved", flops / summary.times.total}, {"while_running", flops / known}, {"time", known}};
   constexpr double share_with_peaks =
-      0.99;  // a few small products in formats that the chip has no peak for do not matter
-  if (with_peak / flops >= share_with_peaks) rates.emplace_back("peak_share", of_peak);
+      0.99;                       // a few small products in formats that the chip has no peak for do not matter
+  constexpr double enough = 0.9;  // of the time of products: less says nothing of the whole
+  if (with_peak / flops >= share_with_peaks) {
+    if (covered >= enough) rates.emplace_back("peak_share", at_peak / summary.times.total);
+    rates.emplace_back("peak_share_while_running", at_peak / known);
+  }
+  rates.emplace_back("known_share", covered);
   out.emplace_back("products", std::move(rates));
 }
 
