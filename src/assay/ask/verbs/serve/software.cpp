@@ -126,6 +126,9 @@ report::Items origin_rows(const ServeQuery& query) {
   add("start of a kernel", effects.start, "engine");
   add("launch of a kernel", effects.launch, "engine");
   add("sampling of a sequence", effects.sampling, "engine");
+  const bool of_library = effects.expert_kernel == numbers::ExpertKernel::library;
+  if (query.model().has_experts())
+    add("routing of a layer with experts", of_library ? effects.routing : effects.gathering_routing, "engine");
   add("steps ahead", query.question.path.ahead, "engine");
   add("per step", effects.step, "deployment");
   add("per sequence", effects.sequence, "deployment");
