@@ -128,10 +128,17 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
     if (read) asked = std::move(*read);
     if (!read && text) return tl::unexpected(read.error());
   }
+  constexpr std::size_t quick = 50'000;  // calls that are matched without being asked for
+  if (asked && !text && measured.calls.size() > quick) {
+    asked.reset();
+    response.notes.emplace_back("a long profile without steps is compared with its request by --against alone");
+  }
   if (asked) {
     Result<Comparison> compared = compare_with(query, measured, *asked, context);
     if (compared) against = std::move(*compared);
     if (!compared && text) return tl::unexpected(compared.error());
+    if (!compared && query.chip)
+      response.notes.push_back(fmt::format("the request of its shapes is not priced: {}", compared.error().what));
   }
   const std::vector<Remedy> remedies =
       remedies_of(query, measured, against ? &*against : nullptr, asked ? &*asked : nullptr, context);
