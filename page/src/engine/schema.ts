@@ -3657,6 +3657,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "vocabulary-sort": {"help":"with --nucleus: chip time of each entry of the vocabulary, for engines that sort it (default: as --software says, else none)","kind":"quantity","unit":"s","placeholder":"TIME"},
     "steps-ahead": {"help":"steps that are prepared already when a request arrives, which it misses: asynchronous scheduling (default: as --software says, else 0)","kind":"choice","choices":["0","0","1","1"],"placeholder":"N"},
     "cache-kernel": {"help":"attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)","kind":"choice","choices":["matrix","vector","unsplit","unsplit-matrix","copies"],"standard":"matrix","placeholder":"HOW"},
+    "expert-kernel": {"help":"products of experts: kernels of a library (default), one kernel in blocks whose size does not depend on the product (blocks; the best ones where the software has a table for it), or in the best blocks (best-blocks)","kind":"choice","choices":["library","blocks","best-blocks"],"standard":"library","placeholder":"HOW"},
     "padded-vocabulary": {"help":"the engine pads the vocabulary to whole cache lines, which avoids slow kernels","kind":"flag"},
     "no-windows": {"help":"the engine caches and reads all tokens, where layers see only a window","kind":"flag"},
     "tp": {"help":"tensor parallelism","kind":"count","placeholder":"N"},

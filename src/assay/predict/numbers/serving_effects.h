@@ -88,11 +88,12 @@ struct ServingEffects {
   Given<Seconds> item;       ///< core time of each query head of a sequence over a cache, where no kernel was measured
   Given<Seconds> token;      ///< core time for each token of an unsplit cache; 0: caches are split
   Given<double> copies = 0;  ///< passes over copies of keys and values, one per query head; 0: no copies
-  Given<Seconds> routing;    ///< of a layer with experts: choosing, sorting and gathering, beyond its steps
-  Given<double> expert_traffic = 1;                ///< bytes of bringing tokens to experts and back, over the fewest
-  Given<Seconds> gathering_routing;                ///< instead, where products gather their tokens themselves
-  std::span<const std::string> gathering_formats;  ///< of weights whose products do so in libraries
-  std::shared_ptr<const ExpertKernels> experts;    ///< none: layers with experts have no kernels of their own
+  /// Of a layer with experts: choosing, sorting and gathering, beyond its steps.
+  Given<Seconds> routing{Seconds(0), "0: no kernels of their own"};
+  Given<double> expert_traffic{1, "1: the fewest bytes"};  ///< of bringing tokens to experts and back
+  Given<Seconds> gathering_routing = routing;              ///< instead, where products gather their tokens themselves
+  std::span<const std::string> gathering_formats;          ///< of weights whose products do so in libraries
+  std::shared_ptr<const ExpertKernels> experts;            ///< none: layers with experts have no kernels of their own
   ExpertKernel expert_kernel = ExpertKernel::library;
   std::string chip;         ///< whose tables of blocks hold
   Given<Seconds> start;     ///< of every kernel, beyond the launch of kernels measured individually

@@ -83,7 +83,7 @@ Result<void> check_prediction(const MeasuredStep& measured, const Prediction& pr
   }
   const auto refuse = [&](std::string why) {
     return fail(
-        "--against", fmt::format("the profile contradicts the request: {}", std::move(why)),
+        "--against", fmt::format("{}: {}", contradiction, std::move(why)),
         "ask for the model, layers, batch and sequence that ran; alone, --against takes those that shapes imply");
   };
   constexpr double most = 1.5, few = 0.1, covered = 0.9, least = 0.5;

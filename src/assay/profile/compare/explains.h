@@ -5,6 +5,8 @@
 
 namespace assay::compare {
 
+/// How that error begins.
+inline constexpr std::string_view contradiction = "the profile contradicts the request";
 /// An error where the FLOP of products or the number of layers of a profile contradict a prediction. Kernels without
 /// shapes contradict nothing.
 Result<void> check_prediction(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,

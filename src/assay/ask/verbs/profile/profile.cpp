@@ -9,6 +9,7 @@
 #include "assay/ask/verbs/profile/profile.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
+#include "assay/profile/compare/explains.h"
 #include "assay/profile/trace/bytes.h"
 
 namespace assay::verbs::profile {
@@ -118,7 +119,6 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   const auto text = request.value("against");
   const compare::MeasuredStep measured = measured_of(query);
   const Result<Recovered> recovered = recover_request(query, measured, context);
-  if (recovered) add_recovered(*recovered, out);
   if (text && text->empty() && !recovered) return tl::unexpected(recovered.error());
   std::optional<Request> asked;
   if (text && !text->empty()) {
@@ -133,13 +133,19 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
     asked.reset();
     response.notes.emplace_back("a long profile without steps is compared with its request by --against alone");
   }
+  bool contradicted = false;  // the request that was recovered, by what it was read from
   if (asked) {
     Result<Comparison> compared = compare_with(query, measured, *asked, context);
     if (compared) against = std::move(*compared);
     if (!compared && text) return tl::unexpected(compared.error());
+    contradicted = !compared && compared.error().what.starts_with(compare::contradiction);
     if (!compared && query.chip)
-      response.notes.push_back(fmt::format("the request of its shapes is not priced: {}", compared.error().what));
+      response.notes.push_back(contradicted
+                                   ? fmt::format("no request is recovered: its shapes suggest `{}`, but {}",
+                                                 recovered->command, compared.error().what)
+                                   : fmt::format("the request of its shapes is not priced: {}", compared.error().what));
   }
+  if (recovered && !contradicted) add_recovered(*recovered, out);
   const std::vector<Remedy> remedies =
       remedies_of(query, measured, against ? &*against : nullptr, asked ? &*asked : nullptr, context);
   if (remedies.empty())

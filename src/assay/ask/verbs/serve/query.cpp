@@ -59,7 +59,7 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
     return family && family->serving && family->serving->contains(number);
   };
   if (!calibration && !fitted("attention.item") && !(fitted("attention.vector_item") && software.step.vector_decode))
-    setup.effects.product = setup.effects.decode = 1.0;
+    setup.effects.product = setup.effects.decode = {1.0, "1: fitted to other kernels"};
   return {};
 }
 
