@@ -44,11 +44,13 @@ TEST(ExpertBlocks, PredictRowsThatNoNumberWasFittedTo) {
     const double element = kernel.format == Dtype::bf16 ? 2.0 : 1.0, slots = mean * number("held");
     shape.bytes = Bytes(element * (used * shape.n * shape.k + std::min(slots, number("tokens")) * shape.k) +
                         2.0 * slots * shape.n);
-    const auto blocks = std::find_if(kernels->get()->blocks.begin(), kernels->get()->blocks.end(), [&](const auto& of) {
-      return of.format == format && of.rows == number("rows") && of.columns == number("columns") &&
-             (format != "bf16" || of.rows != 16 || of.columns != 64 || number("depth") == 128);
+    const auto of = std::find_if(kernels->get()->blocks.begin(), kernels->get()->blocks.end(),
+                                 [&](const auto& known) { return known.format == format; });
+    ASSERT_NE(of, kernels->get()->blocks.end());
+    const auto blocks = std::find_if(of->all.begin(), of->all.end(), [&](const numbers::ExpertBlocks& one) {
+      return one.rows == number("rows") && one.columns == number("columns");
     });
-    ASSERT_NE(blocks, kernels->get()->blocks.end());
+    ASSERT_NE(blocks, of->all.end());
     const Seconds time = blocks_time(Plain{}, product_rates(rates, kernel), rates.hbm, shape, *blocks);
     errors.push_back(std::abs(time / Seconds(1e-6 * number("us")) - 1.0));
   }
@@ -61,15 +63,15 @@ TEST(ExpertBlocks, PredictRowsThatNoNumberWasFittedTo) {
 TEST(ExpertBlocks, AreChosenByTokensUnlessATableHasTheProduct) {
   const auto kernels = *numbers::expert_kernels_of(catalogue());
   const auto unknown = kernels->choose("h100-sxm", "bf16", 16, 1537, false);
-  ASSERT_TRUE(unknown);
-  ASSERT_EQ(unknown->of(16).size(), 1u);
-  ASSERT_EQ(unknown->of(17).size(), 1u);
-  EXPECT_EQ(unknown->of(16).front().rows, 16);
-  EXPECT_EQ(unknown->of(17).front().rows, 64);
+  ASSERT_TRUE(unknown.few && unknown.many);
+  ASSERT_EQ(unknown.of(16)->size(), 1u);
+  ASSERT_EQ(unknown.of(17)->size(), 1u);
+  EXPECT_EQ(unknown.of(16)->front().rows, 16);
+  EXPECT_EQ(unknown.of(17)->front().rows, 64);
   const auto known = kernels->choose("h100-sxm", "bf16", 8, 3584, false);
-  EXPECT_GT(known->of(1).size(), 4u);
-  EXPECT_EQ(kernels->choose("h100-sxm", "bf16", 16, 1537, true)->of(1).size(), known->of(1).size());
-  EXPECT_FALSE(kernels->choose("h100-sxm", "int4", 16, 1536, true));  // nobody measured such blocks
+  EXPECT_GT(known.of(1)->size(), 4u);
+  EXPECT_EQ(kernels->choose("h100-sxm", "bf16", 16, 1537, true).of(1), known.of(1));
+  EXPECT_FALSE(kernels->choose("h100-sxm", "int4", 16, 1536, true).few);  // nobody measured such blocks
 }
 
 }  // namespace

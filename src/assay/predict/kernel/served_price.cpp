@@ -1,7 +1,5 @@
 // The price of a serving step.
 
-#include <algorithm>
-
 #include "assay/predict/kernel/grouped_tiles.h"
 #include "assay/predict/kernel/price.h"
 
@@ -82,11 +80,18 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
   const ProductRates rates = product_rates(kernels.rates, kernel);
   const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
   if (details.blocks) {
-    const auto time = [&](const auto& policy, const numbers::ExpertBlocks& blocks) {
-      return blocks_time(policy, rates, kernels.rates.hbm, kernel.product, blocks);
-    };
-    return load * time(num, *std::min_element(details.blocks->begin(), details.blocks->end(),
-                                              [&](auto& a, auto& b) { return time(Plain{}, a) < time(Plain{}, b); }));
+    const numbers::ExpertBlocks* best = nullptr;
+    Seconds least;
+    for (const numbers::ExpertBlocks& blocks : *details.blocks) {
+      const Seconds time = blocks_time(Plain{}, rates, kernels.rates.hbm, kernel.product, blocks);
+      if (best && !(time < least)) continue;
+      best = &blocks;
+      least = time;
+    }
+    if constexpr (N::traced)
+      return load * blocks_time(num, rates, kernels.rates.hbm, kernel.product, *best);
+    else
+      return load * least;
   }
   const auto alone = [&] {
     if constexpr (!N::traced)

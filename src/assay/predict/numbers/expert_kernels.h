@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/base/explain.h"
@@ -32,18 +33,25 @@ struct ExpertBlocks {
   Given<Seconds> start;          ///< of the kernel
 };
 
-/// Blocks for the products of a layer: the best of those for the tokens of a step.
+/// Blocks for the products of a layer: the best of those for the tokens of a step. They live as long as their
+/// catalogue.
 struct ExpertBlockChoice {
-  std::vector<ExpertBlocks> few, many;
-  double few_tokens = 0;  ///< up to so many tokens are few
-  const std::vector<ExpertBlocks>& of(double tokens) const { return tokens <= few_tokens ? few : many; }
+  const std::vector<ExpertBlocks>*few = nullptr, *many = nullptr;  ///< none: the product has no kernel of blocks
+  double few_tokens = 0;                                           ///< up to so many tokens are few
+  const std::vector<ExpertBlocks>* of(double tokens) const { return tokens <= few_tokens ? few : many; }
+  friend bool operator==(const ExpertBlockChoice&, const ExpertBlockChoice&) = default;
 };
 
 struct ExpertKernels {
+  /// Blocks of one format: all, and those for products that no table has.
+  struct Blocks {
+    std::string format;
+    std::vector<ExpertBlocks> all, few, many;
+  };
   /// Products whose best blocks software knows.
   struct Table {
     std::string chip, format;
-    std::vector<std::string> shapes;  ///< "128x768": experts of a device, width of each
+    std::vector<std::pair<double, double>> shapes;  ///< experts of a device, width of each
   };
   Given<Seconds> routing;     ///< of a layer: choosing, sorting and gathering in kernels of their own
   Given<double> traffic = 1;  ///< bytes of bringing tokens to experts and back, over the fewest
@@ -51,12 +59,11 @@ struct ExpertKernels {
   std::string gathering_family;
   std::vector<std::string> gathering_formats;
   Given<Seconds> gathering_routing;
-  std::vector<ExpertBlocks> blocks;
+  std::vector<Blocks> blocks;
   std::vector<Table> tables;
 
   /// For `held` experts of a device, each `width` wide; nothing where no blocks of the format were measured.
-  std::shared_ptr<const ExpertBlockChoice> choose(std::string_view chip, std::string_view format, double held,
-                                                  double width, bool best) const;
+  ExpertBlockChoice choose(std::string_view chip, std::string_view format, double held, double width, bool best) const;
 };
 
 /// Those of the catalogue; neutral if it has none.

@@ -142,8 +142,6 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
     steps.unseen_prefill[i] = std::move(prefill);
     steps.unseen_decode[i] = std::move(decode);
   }
-  ASSAY_TRY(experts, expert_kernels_of(catalogue));
-  steps.experts = std::move(experts);
   // One allocator and one code of a model serve training and serving.
   ASSAY_TRY(training, steps_of(catalogue));
   constexpr auto eager = static_cast<std::size_t>(Fusion::eager);
@@ -162,10 +160,14 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
 
 }  // namespace
 
-Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue) {
-  ASSAY_TRY(steps,
+Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue, bool experts) {
+  ASSAY_TRY(kept,
             catalogue.kept<ServingCalibration>("serving steps", [&] { return read_serving_steps_of(catalogue); }));
-  return *steps;
+  ServingCalibration steps = *kept;
+  if (!experts) return steps;
+  ASSAY_TRY(of_experts, expert_kernels_of(catalogue));
+  steps.experts = std::move(of_experts);
+  return steps;
 }
 
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source) {

@@ -183,8 +183,8 @@ std::vector<Coordinate> serving_coordinates(double chips, const model::Transform
 /// Read files like catalogue/steps/serving.toml and serving_memory.toml; report every fault at once.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
-/// The effects of the catalogue; neutral if it has none.
-Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue);
+/// The effects of the catalogue; neutral if it has none. `experts`: also kernels of layers with experts.
+Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue, bool experts = true);
 /// The tables of a file that reads back as these; `source` is the key of their source.
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source);
 

@@ -205,7 +205,7 @@ void set_load(const ServedKernel& kernel, const KernelLoad& load, ServedWork& se
     shape.batch = used * kernel.batch(sequences);
     shape.m = std::max(1.0, kernel.m(sequences) / used);
     shape.bytes = work.bytes;
-    if (kernel.blocks) served.details.blocks = &kernel.blocks->of(kernel.m(sequences) * kernel.tokens_of_row);
+    served.details.blocks = kernel.blocks.of(kernel.m(sequences) * kernel.tokens_of_row);
     work.load = std::max(1.0, work.flops.value() / (2.0 * shape.batch * shape.m * shape.n * shape.k));
   } else if (is_attention(work.kind)) {
     work.attention.bytes = work.bytes;

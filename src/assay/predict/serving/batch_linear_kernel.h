@@ -63,7 +63,7 @@ struct ServedKernel {
   bool moves_tokens = false, routes = false;   ///< to experts and back; and chooses the experts
   bool gathers = false;                        ///< products bring the tokens themselves
   /// Blocks of a product of experts, by tokens; and how many tokens have one row for each of its experts.
-  std::shared_ptr<const numbers::ExpertBlockChoice> blocks = {};
+  numbers::ExpertBlockChoice blocks = {};
   double tokens_of_row = 1;
 
   StraightLine<double> batch, m;  ///< of a product

@@ -67,7 +67,7 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
   kernel::SoftwareCase at = kernel::software_case(query.model());
   at.weights = name(formats.quantised ? formats.quantised->format.dtype : formats.weights);
   at.compute = name(query.compute);
-  ASSAY_TRY(steps, numbers::serving_steps_of(context.catalogue));
+  ASSAY_TRY(steps, numbers::serving_steps_of(context.catalogue, query.model().has_experts()));
   if (const numbers::Family* family = steps.family(query.cluster.chip)) at.family = family->id;
   ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::serve, at));
   kernel::EngineSoftware software;
