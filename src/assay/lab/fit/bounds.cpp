@@ -44,6 +44,7 @@ constexpr RangePlace range_places[] = {
     {serving_file, "products/slowdown/+", of_family, "serving/products"},
     {serving_file, "attention/decode/+", of_family, "serving/decode"},
     {serving_file, "attention/item/+", of_family, "serving/item"},
+    {serving_file, "attention/vector_item/+", of_family, "serving/vector_item"},
     {serving_file, "collectives/meet/+", of_family, "serving/meet"},
     {serving_file, "+/+/+", of_serving, "+/+/+"},
     {serving_file, "+/+", of_serving, "+/+"}};
