@@ -71,7 +71,7 @@ struct ServedDetails {
   bool moves_tokens = false;  ///< to experts or back
   bool routes = false;        ///< chooses their experts
   bool gathers = false;       ///< products bring the tokens themselves
-  /// Of a product of experts: the blocks that it may be cut into; none: it is like other products.
+  /// Blocks that a product of experts may be cut into; none: it is like other products.
   const std::vector<numbers::ExpertBlocks>* blocks = nullptr;
 };
 /// A kernel of serving by its law. A table of a product's tiles makes this faster and changes no time; derivations take

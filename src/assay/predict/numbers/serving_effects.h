@@ -88,7 +88,7 @@ struct ServingEffects {
   Given<Seconds> item;       ///< core time of each query head of a sequence over a cache, where no kernel was measured
   Given<Seconds> token;      ///< core time for each token of an unsplit cache; 0: caches are split
   Given<double> copies = 0;  ///< passes over copies of keys and values, one per query head; 0: no copies
-  /// Of a layer with experts: choosing, sorting and gathering, beyond its steps.
+  /// Choosing, sorting and gathering tokens for a layer with experts, beyond its steps.
   Given<Seconds> routing{Seconds(0), "0: no kernels of their own"};
   Given<double> expert_traffic{1, "1: the fewest bytes"};  ///< of bringing tokens to experts and back
   Given<Seconds> gathering_routing = routing;              ///< instead, where products gather their tokens themselves

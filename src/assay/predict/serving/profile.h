@@ -107,7 +107,7 @@ struct ServingProfile {
     double touched(double sequences) const;
     /// Share of the experts that get a token on the device where most do, on average: each expert gets a token or not.
     double fullest(double sequences) const { return fullest_of(touched(sequences)); }
-    /// The same where such a share of all experts gets one.
+    /// That share of the fullest device, from the share of all experts that get a token.
     double fullest_of(double touched) const;
     /// "head", "layer", "layer of kind 2".
     std::string text() const;

@@ -12,6 +12,17 @@
 namespace assay::compare {
 namespace {
 
+/// What a change is assumed to leave where no engine prices it: most likely, with the least and with the most saved.
+/// Chosen, not fitted: docs/profile.md.
+struct Assumed {
+  double likely, least, most;
+};
+constexpr Assumed of_longest_update{2.0, 3.0, 1.5};  ///< one kernel for all, over the longest operation
+constexpr Assumed of_short_peak{0.5, 0.25, 0.75};    ///< rate of products in bf16, over its peak
+constexpr Assumed of_others_price{1.0, 1.3, 0.8};    ///< padded products, over the price at the others' rate
+constexpr Assumed of_between_heads{0.0, 0.3, 0.0};   ///< softmax and masks, once attention is one kernel
+constexpr Assumed of_needless{0.0, 0.5, 0.0};        ///< kernels that a change takes away
+
 using Kind = MeasuredCall::Kind;
 
 class Savings {
@@ -112,7 +123,7 @@ class Savings {
     }
     constexpr double part = 0.5;  // of products that move scores, too
     if (count > 0)
-      add("fused-attention", between, 0.7 * between, between + part * products,
+      add("fused-attention", between, (1.0 - of_between_heads.least) * between, between + part * products,
           fmt::format("softmax and masks between {} pairs of products: {}", count, human(between)),
           {{GapKind::kernels, "attention"}});
   }
@@ -192,9 +203,10 @@ class Savings {
         all += time_of(call), kernels += call.kernels;
         longest = std::max(longest, by_operation[call.label] += time_of(call));
       }
-    add("update", all - 2.0 * longest, all - 3.0 * longest, all - 1.5 * longest,
+    const auto left = [&](double share) { return all - share * longest; };
+    add("update", left(of_longest_update.likely), left(of_longest_update.least), left(of_longest_update.most),
         fmt::format("{} kernels of {} operations: {} -> {}", kernels, by_operation.size(), human(all),
-                    human(2.0 * longest)),
+                    human(of_longest_update.likely * longest)),
         {{GapKind::kernels, "update"}});
   }
 
@@ -214,7 +226,7 @@ class Savings {
     const auto short_peak = peak(Dtype::bf16);
     if (!short_peak) return;
     constexpr Seconds shortest = 5_us;  // of a kernel that is not bound by its work
-    constexpr double reached[] = {0.5, 0.25, 0.75};
+    constexpr double reached[] = {of_short_peak.likely, of_short_peak.least, of_short_peak.most};
     Seconds all, priced[3];
     std::int64_t count = 0;
     for (const MeasuredCall& call : measured_.calls) {
@@ -265,7 +277,8 @@ class Savings {
     }
     if (!(others > Flops(0)) || !(padded > Flops(0))) return;
     const Seconds price = padded / (others / other_time);
-    add("pad", padded_time - price, padded_time - 1.3 * price, padded_time - 0.8 * price,
+    add("pad", padded_time - price, padded_time - of_others_price.least * price,
+        padded_time - of_others_price.most * price,
         fmt::format("{} products of size {}: {} -> {} at others' rate", count, *odd_.rbegin(), human(padded_time),
                     human(price)),
         {{GapKind::kernels, "products"}});
@@ -334,7 +347,7 @@ class Savings {
       std::int64_t count = 0;
       for (const MeasuredCall& call : measured_.calls)
         if (contains_any(lower_case(call.kernel), remedy.kernels)) all += time_of(call), count += call.kernels;
-      add(remedy.id, all, 0.5 * all, all, fmt::format("{} such kernels take {}", count, human(all)), {});
+      add(remedy.id, all, of_needless.least * all, all, fmt::format("{} such kernels take {}", count, human(all)), {});
     }
   }
 

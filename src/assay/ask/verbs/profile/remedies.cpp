@@ -100,7 +100,7 @@ class Repricing {
   /// The step of another request, priced in the way of the one that was compared.
   std::optional<compare::Prediction> prediction_of(const Request& request) const {
     Result<Predicted> predicted = predict(request, context_);
-    // Of a rank of several, a request for one chip may not fit; then nothing is kept that was recomputed.
+    // A request for one chip may not fit what is a rank of several; then nothing is kept that was recomputed.
     if (!predicted ||
         (!predicted->fits && (comparison_.fits || request.value("recompute") != against_.value("recompute"))))
       return std::nullopt;
@@ -254,7 +254,7 @@ std::vector<Remedy> remedies_of(const Query& query, const compare::MeasuredStep&
     if (remedy.text && remedy.saving.saved > least * time) out.push_back(std::move(remedy));
   std::stable_sort(out.begin(), out.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saving.saved > b.saving.saved; });
-  // Of several ways to make one change, the best.
+  // The best of several ways to make one change.
   for (std::size_t i = 0; i < out.size(); ++i)
     out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, out.end(),
                              [&](const Remedy& other) { return other.text->change == out[i].text->change; }),
