@@ -90,8 +90,8 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::ve
   return static_cast<double>(used);
 }
 
-Result<std::optional<double>> read_margin(const Request& request) {
-  const std::string text = request.value("memory-margin").value_or("interval");
+Result<std::optional<double>> read_margin(const Request& request, std::string_view by_default) {
+  const std::string text = request.value("memory-margin").value_or(std::string(by_default));
   if (text == "interval") return std::optional<double>();
   if (text == "none") return std::optional(0.0);
   const auto percent = text.ends_with('%') ? parse_number(text.substr(0, text.size() - 1)) : std::nullopt;

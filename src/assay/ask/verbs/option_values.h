@@ -27,8 +27,9 @@ Result<std::optional<double>> read_mfu(const Request& request);
 /// number of sequences mean about as many: within 1 % the number of sequences that halves most often, else the nearest;
 /// a note says what is used.
 Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::vector<std::string>& notes);
-/// --memory-margin: the share of a chip's memory that stays free; nothing for "interval", the default.
-Result<std::optional<double>> read_margin(const Request& request);
+/// --memory-margin: the share of a chip's memory that stays free; nothing for "interval". `by_default`: of requests
+/// without it.
+Result<std::optional<double>> read_margin(const Request& request, std::string_view by_default);
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out);
 
 /// A word of an option and what it means.

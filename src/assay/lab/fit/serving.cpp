@@ -7,11 +7,11 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-#include <set>
 
 #include "assay/base/parallel.h"
 #include "assay/lab/fit/minimise.h"
 #include "assay/lab/fit/ranges.h"
+#include "assay/lab/fit/unseen.h"
 #include "assay/lab/validate/rows/measured_clusters.h"
 #include "assay/lab/validate/rows/tables.h"
 
@@ -40,12 +40,11 @@ std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput&
   return out;
 }
 
-/// What is left out as a whole, if not groups.
-using FoldKey = std::string (*)(const InferenceRow&);
-std::string source_of(const InferenceRow& row) { return row.source; }
+/// What is left out as a whole: the sources of rows, or their chips.
+enum class FoldsOver : std::uint8_t { sources, chips };
 std::string chip_of(const InferenceRow& row) { return row.cluster.substr(0, row.cluster.find(':')); }
 
-Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldKey key) {
+Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldsOver over) {
   std::vector<InferenceRow> rows;
   const auto take = [&](InferenceRows& more) {
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows));
@@ -65,7 +64,7 @@ Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldKey key) {
     take(others);
   }
   for (InferenceRow& row : rows)
-    if (key && row.fold != held_out) row.fold = fold_of(key(row));
+    if (over == FoldsOver::chips && row.fold != held_out) row.fold = fold_of(chip_of(row));
   return rows;
 }
 
@@ -101,15 +100,15 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
 /// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently, and that
 /// are not faster than possible.
 Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePredictor& predict,
-                                              FoldKey key = nullptr) {
-  ASSAY_TRY(all, all_rows(input, key));
+                                              FoldsOver over = FoldsOver::sources) {
+  ASSAY_TRY(all, all_rows(input, over));
   std::vector<InferenceRow> rows = sample(std::move(all), input);
   std::erase_if(
       rows, [&](const InferenceRow& row) { return !predict.fits(row) || !predict.is_possible(row) || !predict(row); });
   return rows;
 }
 
-Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
+Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldsOver over = FoldsOver::sources) {
   ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
   // Numbers counted in software stay.
@@ -120,7 +119,7 @@ Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, 
   predict.steps = std::move(steps);
   std::vector<TunedNumber> numbers = bind_numbers(
       predict.steps, ranges, serving_stiffness, [](auto& all, auto& visitor) { numbers::visit_serving(all, visitor); });
-  ASSAY_TRY(rows, fitted_rows(input, predict, key));
+  ASSAY_TRY(rows, fitted_rows(input, predict, over));
   const FittedRows fitted{
       weights_of(rows), [&](std::size_t i) { return residual_of(rows[i], predict); }, {}, most_serving_misfit};
   find_rows(fitted, numbers);
@@ -132,11 +131,17 @@ Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, 
 using ServingFits = std::array<numbers::ServingCalibration, folds + 1>;
 
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
-/// prediction). None of `left_out` counts.
+/// prediction). None of `left_out` counts, and no row of a chip whose family that fit has not seen.
 Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const ServingFits& fits,
                            std::size_t left_out, const std::vector<InferenceRow>& rows,
                            numbers::ServingCalibration& steps) {
   std::vector<numbers::Residual> prefill, decode;
+  FamiliesSeen seen;
+  ASSAY_TRY(places, InferencePredictor::make(catalogues[left_out]));
+  for (const InferenceRow& row : rows) {
+    ASSAY_TRY(cluster, places.cluster(row));
+    seen.add(places.steps.family(cluster->chip), row.source);
+  }
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
     ASSAY_TRY(predict, InferencePredictor::make(catalogues[fold]));
@@ -146,6 +151,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, cons
       const Result<Seconds> seconds = predict(row);
       if (!seconds || !predict.is_possible(row)) continue;
       const hardware::Cluster& cluster = **predict.cluster(row);
+      if (!seen.without(predict.steps.family(cluster.chip), row.source)) continue;
       (row.figure == InferenceFigure::first_token ? prefill : decode)
           .push_back({row.group, std::log(seconds->value() / row.measured.value),
                       numbers::serving_classes(predict.steps.family(cluster.chip), row.model),
@@ -185,7 +191,7 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
         "[source.fit]\n"
         "title = \"fit to {}\"\n"
         "command = \"assay validate inference-tpot --fit catalogue --data DIR\"\n"
-        "date = 2026-11-18\n"
+        "date = 2026-11-19\n"
         "rows = \"{} figures\"\n"
         "error = \"mean absolute, groups alike: {:.1f} %\"\n",
         input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
@@ -196,57 +202,51 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
 
 namespace {
 
-/// The sources or chips with rows in fits, by family of chips.
-using KeysOfFamilies = std::map<std::string, std::set<std::string>>;
-KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey key, InferencePredictor& predict) {
-  KeysOfFamilies keys;
+/// The chips with rows in fits.
+FamiliesSeen chips_seen(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
+  FamiliesSeen seen;
   for (const InferenceRow& row : rows) {
     if (row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput) continue;
-    if (const auto cluster = predict.cluster(row))
-      if (const numbers::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
+    if (const auto cluster = predict.cluster(row)) seen.add(predict.steps.family((*cluster)->chip), chip_of(row));
   }
-  return keys;
+  return seen;
 }
 
-/// What is known of a row whose whole source or chip no fit saw. If no other has rows of the family of its chip, it has
-/// no class, as chips of families without measured steps have no interval.
-void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const KeysOfFamilies& keys,
-                  const numbers::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+/// What is known of a row whose whole chip no fit saw. If no other has rows of the family of its chip, it has no class,
+/// as chips of families without measured steps have no interval.
+void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const FamiliesSeen& seen,
+                  const numbers::ServingCalibration& shipped, ValidationCase& one) {
   const numbers::Family* family = shipped.family(cluster.chip);
-  const auto known = keys.find(family ? family->id : "");
-  const bool alone = known == keys.end() || std::all_of(known->second.begin(), known->second.end(),
-                                                        [&](const std::string& other) { return other == key(row); });
   one.traits = step_traits(row.group, row.model, cluster);
-  one.without = {numbers::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
-                 row.engine.substr(0, row.engine.find('@'))};
+  one.without = {numbers::serving_classes(seen.without(family, chip_of(row)) ? family : nullptr, row.model),
+                 cluster.chip.id};
 }
 
 /// Throughputs follow from a search for the best batch, so that requests predict them with these numbers.
 void add_throughputs(std::vector<RowQuestion> questions, const numbers::ServingCalibration& numbers,
                      const hardware::Catalogue& catalogue, const AskWith& ask_with, ValidationResult& result) {
   hardware::Catalogue with = catalogue;
-  with.put("steps/serving.toml", "[source.fit]\ntitle = \"fit without whole sources or chips\"\n" +
-                                     numbers::serving_steps_text(numbers, "fit"));
+  with.put("steps/serving.toml",
+           "[source.fit]\ntitle = \"fit without whole chips\"\n" + numbers::serving_steps_text(numbers, "fit"));
   add_answers(std::move(questions), ValidationInput(with, std::nullopt, true, ask_with(with)), result);
 }
 
 }  // namespace
 
-Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
-                                   const std::optional<std::string>& data, const AskWith& ask_with) {
-  const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
+Result<WithoutChips> without_chips(const hardware::Catalogue& catalogue, const std::optional<std::string>& data,
+                                   const AskWith& ask_with) {
   std::array<std::optional<Result<numbers::ServingCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
-    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, key);
+    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, FoldsOver::chips);
   });
-  ASSAY_TRY(rows, all_rows({catalogue, data}, key));
+  ASSAY_TRY(rows, all_rows({catalogue, data}, FoldsOver::chips));
   ASSAY_TRY(shipped, numbers::serving_steps_of(catalogue));
-  WithoutWhole results;
+  WithoutChips results;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, InferencePredictor::make(catalogue));
     predict.steps = std::move(numbers);
-    const KeysOfFamilies keys = keys_of_families(rows, key, predict);
+    const FamiliesSeen seen = chips_seen(rows, predict);
     std::vector<RowQuestion> questions;
     for (const InferenceRow& row : rows) {
       const bool first = row.figure == InferenceFigure::first_token;
@@ -255,7 +255,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
         if (!ask_with) continue;
         ASSAY_TRY(cluster, predict.cluster(row));
         questions.push_back({question_of(row), held_out, {row.id, row.group, row.measured, {}, row.what}});
-        add_left_out(row, *cluster, keys, shipped, key, questions.back().known);
+        add_left_out(row, *cluster, seen, shipped, questions.back().known);
         continue;
       }
       ValidationResult& result = first ? results.first_tokens : results.tokens;
@@ -266,7 +266,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
       }
       ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
       const hardware::Cluster& cluster = **predict.cluster(row);
-      add_left_out(row, cluster, keys, shipped, key, one);
+      add_left_out(row, cluster, seen, shipped, one);
       if (const auto* found =
               numbers::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 
+#include "assay/base/parallel.h"
 #include "assay/hardware/calibration.h"
+#include "assay/lab/fit/unseen.h"
 #include "assay/lab/validate/rows/tables.h"
 
 namespace assay::validate {
@@ -118,27 +121,40 @@ namespace {
 
 /// Our own steps are of one chip and one program: they say as much about others as one group does.
 std::string interval_group(const TrainingRow& row) { return row.framework.empty() ? "own" : row.group; }
+std::string source_of(const TrainingRow& row) {
+  const std::string group = interval_group(row);
+  return group.substr(0, group.find(','));
+}
 
-/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold and `left_out`.
-Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
-                           const FoldFits<numbers::StepCalibration>& fits, std::size_t left_out,
+/// Numbers fitted without each fold, the last to all of them.
+using StepFits = std::array<numbers::StepCalibration, folds + 1>;
+
+/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
+/// prediction). None of `left_out` counts, and no row of a chip whose family that fit has not seen.
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const StepFits& fits, std::size_t left_out,
                            const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
                            numbers::StepCalibration& steps) {
   std::vector<numbers::Residual> times, peaks;
+  FamiliesSeen seen;
+  ASSAY_TRY(places, TrainingPredictor::make(catalogues[left_out]));
+  for (const TrainingRow& row : timed) seen.add(places.family(row), source_of(row));
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
-    ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fits.kernels(left_out, fold)]));
-    predict.steps = fits.without(left_out, fold);
+    ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fold]));
+    predict.steps = fits[fold];
     const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
       const hardware::Cluster& cluster = *predict.cluster(row);
       const numbers::Family* family = predict.family(row);
       return numbers::Residual{
-          interval_group(row), std::log(predicted / measured),
+          interval_group(row),
+          std::log(predicted / measured),
           of_memory ? numbers::memory_classes(family, cluster) : numbers::step_classes(family, cluster, row.model),
-          numbers::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
+          numbers::step_coordinates(cluster, row.model, row.sequence),
+          cluster.chip.architecture,
+          fmt::format("{} on {}", source_of(row), cluster.chip.id)};
     };
     for (const TrainingRow& row : timed) {
-      if (row.fold != fold) continue;
+      if (row.fold != fold || !seen.without(predict.family(row), source_of(row))) continue;
       if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
         times.push_back(residual(row, cost->estimate.value(), row.measured->value(), false));
     }
@@ -153,13 +169,6 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
   constexpr std::size_t fewest_of_memory = 10;
   steps.memory_intervals = numbers::interval_classes(peaks, hardware::spread_coverage, fewest_of_memory);
   return {};
-}
-
-/// What is left out together with a row: its chip, or its source, which its group begins with. Our own steps are of
-/// one.
-std::string left_out_with(const TrainingRow& row, bool own, LeftOut what) {
-  if (what == LeftOut::hardware) return row.cluster.substr(0, row.cluster.find(':'));
-  return own ? "own" : row.group.substr(0, row.group.find(','));
 }
 
 Result<numbers::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
@@ -177,12 +186,12 @@ Result<numbers::StepCalibration> fitted_training_steps(const FitInput& input) {
 
 }  // namespace
 
-Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+Result<ValidationResult> steps_without_chips(const hardware::Catalogue& catalogue,
                                              const std::optional<std::string>& data) {
   ASSAY_TRY(all, all_step_rows({catalogue, data}));
   std::vector<TrainingRow>& rows = all.rows;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].fold != held_out) rows[i].fold = fold_of(left_out_with(rows[i], i < all.own, what));
+  for (TrainingRow& row : rows)
+    if (row.fold != held_out) row.fold = fold_of(row.cluster.substr(0, row.cluster.find(':')));
   std::array<std::optional<Result<numbers::StepCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
     const FitInput input{catalogue, data, fold};
@@ -205,8 +214,7 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
       ValidationCase one{row.id, row.group, *row.measured, Seconds(cost->estimate), row.what};
       const hardware::Cluster& cluster = *predict.cluster(row);
       one.traits = step_traits(row.group, row.model, cluster);
-      one.without = {numbers::step_classes(predict.family(row), cluster, row.model), left_out_with(row, false, what),
-                     cluster.chip.id, row.framework};
+      one.without = {numbers::step_classes(predict.family(row), cluster, row.model), cluster.chip.id};
       if (const auto* found = numbers::interval_of(shipped.steps.time_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
@@ -217,21 +225,29 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<numbers::StepCalibration>::make(catalogues, data, fitted_training_steps));
+  std::array<std::optional<Result<numbers::StepCalibration>>, folds + 1> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
+    fitted[left_out] = fitted_training_steps({catalogues[left_out], data, left_out});
+  });
+  StepFits fits;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    ASSAY_TRY(numbers, std::move(*fitted[i]));
+    fits[i] = std::move(numbers);
+  }
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
     ASSAY_TRY(rows, step_rows(input));
     const std::vector<TrainingRow> timed = rows_for_times(rows), held = rows_for_memory(rows);
     ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
-    predict.steps = fits.without(left_out);
+    predict.steps = fits[left_out];
     ASSAY_CHECK(add_intervals(catalogues, fits, left_out, timed, held, predict.steps));
     texts.push_back(fmt::format(
         "# What whole training steps cost beyond their kernels: docs/validation.md has the formulas and the error.\n"
         "[source.fit]\n"
         "title = \"fit to {}\"\n"
         "command = \"assay validate training --fit catalogue --data DIR\"\n"
-        "date = 2026-11-17\n"
+        "date = 2026-11-19\n"
         "rows = \"{} times, {} peaks of memory\"\n"
         "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
         input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),

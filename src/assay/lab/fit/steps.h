@@ -10,7 +10,6 @@
 #include "assay/lab/fit/minimise.h"
 #include "assay/lab/fit/ranges.h"
 #include "assay/lab/fit/training_predictor.h"
-#include "assay/lab/validate/folds.h"
 
 namespace assay::validate {
 
@@ -51,13 +50,13 @@ void fit_step_times(const std::vector<TrainingRow>& rows, const numbers::FitRang
 void fit_step_memory(const std::vector<TrainingRow>& rows, const numbers::FitRanges& ranges,
                      TrainingPredictor& predict);
 
-/// The text of steps/training.toml by the fold left out of the fit, see FoldFits.
+/// The text of steps/training.toml by the fold left out of the fit, the last with all of them.
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data);
 
-/// Published steps as numbers predict them that were fitted without the row's whole source, or without its chip;
-/// kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
-Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+/// Published steps as numbers predict them that were fitted without the row's chip; kernels are those of the catalogue.
+/// Chips are left out in as many parts as there are folds.
+Result<ValidationResult> steps_without_chips(const hardware::Catalogue& catalogue,
                                              const std::optional<std::string>& data);
 
 }  // namespace assay::validate

@@ -13,7 +13,7 @@ std::vector<ValidationCase> ten_chips() {
   for (int i = 1; i <= 10; ++i) {
     const std::string chip = "chip-" + std::to_string(i);
     ValidationCase one{"t-" + std::to_string(i), "group " + chip, 1_s, (1.0 + 0.01 * i) * 1_s};
-    one.without = {{"dense"}, chip, chip, i % 2 ? "one" : "other"};
+    one.without = {{"dense"}, chip};
     cases.push_back(one);
   }
   return cases;
@@ -34,7 +34,7 @@ TEST(Unseen, AChipGetsTheIntervalOfAllOthers) {
 
 TEST(Unseen, TheFileReadsBackAndWidensWhatHasNoRow) {
   const std::vector<ValidationCase> cases = ten_chips();
-  const auto [path, text] = unseen_file_of(cases, "training", "hardware");
+  const auto [path, text] = unseen_file_of(cases, "training");
   EXPECT_EQ(path, "steps/unseen/training-chip.toml");
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   catalogue.put(path, text);
@@ -53,18 +53,16 @@ TEST(Unseen, TheFileReadsBackAndWidensWhatHasNoRow) {
   EXPECT_EQ(of("").of.spread, 0.05);
   EXPECT_NEAR(of("new-chip").of.spread, 0.09, 1e-9);
   EXPECT_NE(of("new-chip").file.find("no measured row is of this chip"), std::string::npos);
-  const auto software = unseen_file_of(cases, "training", "source").second;
-  EXPECT_NE(software.find("of = [\"one\", \"other\"]"), std::string::npos);
 }
 
-// Throughputs can be asked without a whole source, but have no intervals of their own.
+// Throughputs can be asked without their chip, but have no intervals of their own.
 TEST(Unseen, SetsWithoutSuchFitsAreNamed) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const auto kernels = left_out_results("h200-ops", LeftOut::source, catalogue, std::nullopt,
-                                        [](const hardware::Catalogue&) { return Ask(); });
+  const auto kernels =
+      left_out_results("h200-ops", catalogue, std::nullopt, [](const hardware::Catalogue&) { return Ask(); });
   ASSERT_FALSE(kernels);
   EXPECT_NE(kernels.error().what.find("inference-throughput"), std::string::npos);
-  const auto intervals = left_out_results("inference-throughput", LeftOut::source, catalogue, std::nullopt);
+  const auto intervals = left_out_results("inference-throughput", catalogue, std::nullopt);
   ASSERT_FALSE(intervals);
   EXPECT_EQ(intervals.error().what, "training, inference-tpot and inference-ttft have intervals for what has no row");
 }

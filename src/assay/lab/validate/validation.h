@@ -22,11 +22,10 @@ struct CaseTraits {
   std::string hardware, family, regime;
 };
 
-/// Of a case whose whole chip or source no fit saw.
+/// Of a case whose whole chip no fit saw.
 struct LeftOutCase {
   std::vector<std::string> classes;  ///< of its interval, narrowest first
-  std::string unit;                  ///< what was left out with it
-  std::string chip, software;        ///< ids in the catalogue; empty: not stated
+  std::string chip;                  ///< its id in the catalogue
 };
 
 /// What a row asks of the public interface: the words of a command line without the program's name.
@@ -89,27 +88,27 @@ struct ValidationResult {
   std::vector<UnansweredCase> unanswered;
 };
 
-/// Folds of cross-validation. A row's fold depends only on its shape, so no shape is in two folds. Estimates use
-/// numbers fitted to all rows; reports predict each row by a fit made without its fold. Held-out rows are in no fold,
-/// and no fit sees them.
+/// Folds of cross-validation. A kernel's or collective's fold depends only on its shape, that of a published step only
+/// on its source, so neither is in two folds. Estimates use numbers fitted to all rows; reports predict each row by a
+/// fit made without its fold. Held-out rows are in no fold, and no fit sees them.
 inline constexpr std::size_t folds = 5;
 inline constexpr std::size_t held_out = folds;
 /// FNV-1a with extra mixing, because shapes differ in only a few digits.
 std::uint64_t shape_hash(std::string_view shape);
-/// By the hash of the shape. `split` is the table's label for the row: only "calib" and "" may be fitted.
+/// By the hash of the shape or source. `split` is the table's label for the row: only "calib" and "" may be fitted.
 inline std::size_t fold_of(std::string_view shape, std::string_view split = "") {
   return split.empty() || split == "calib" ? shape_hash(shape) % folds : held_out;
 }
 /// The folder of numbers fitted without a fold: "folds/0/"; "" for numbers fitted to all rows.
 std::string fitted_without(std::size_t fold);
 
-/// The rows used by a fit: all except one fold or two; `held_out` excludes none.
+/// The rows used by a fit: all except one fold; `held_out` excludes none.
 struct FitInput {
   const hardware::Catalogue& catalogue;
   std::optional<std::string> data;
-  std::size_t left_out = held_out, also_left_out = held_out;
+  std::size_t left_out = held_out;
 
-  bool sees(std::size_t fold) const { return fold != held_out && fold != left_out && fold != also_left_out; }
+  bool sees(std::size_t fold) const { return fold != held_out && fold != left_out; }
   /// For the sources of its numbers: "all measured rows", "4 of 5 folds of the measured rows".
   std::string what() const;
 };

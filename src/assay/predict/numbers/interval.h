@@ -66,11 +66,10 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
 /// The class of the first of `names` that has one; nullptr if none has.
 const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std::span<const std::string> names);
 
-/// Intervals for what has no row of its own, from rows whose whole chip or source no fit saw: a file of
-/// catalogue/steps/unseen.
+/// Intervals for what has no row of its own, from rows whose whole chip no fit saw: a file of catalogue/steps/unseen.
 struct UnseenIntervals {
   std::string file;                ///< empty: there is none
-  std::string what;                ///< "chip", "software" or "stages"
+  std::string what;                ///< "chip" or "stages"
   std::vector<std::string> known;  ///< that have rows
   bool on_top = false;             ///< their errors add to those of the class, and are independent of them
   std::vector<IntervalClass> classes;
@@ -96,7 +95,7 @@ struct AskedAbout {
   const UnseenIntervals* unseen;
   std::string_view name;  ///< empty: not stated
 };
-/// The class of the first of `names` that has one in `file`; wider for a chip or software without a row of its own, and
+/// The class of the first of `names` that has one in `file`; wider for a chip without a row of its own, and
 /// for what few rows have: its errors are independent of those of the class, so squares of logarithms add.
 std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& classes,
                                             std::span<const std::string> names, std::string_view file,

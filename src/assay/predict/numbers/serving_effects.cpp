@@ -135,7 +135,7 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
   }
   for (const auto& [path, text] : catalogue.files("steps/serving_memory.toml"))
     ASSAY_CHECK(read_serving_memory(text, path, steps));
-  constexpr std::string_view kinds[] = {"chip", "software", "stages"};
+  constexpr std::string_view kinds[] = {"chip", "stages"};
   for (std::size_t i = 0; i < std::size(kinds); ++i) {
     ASSAY_TRY(prefill, unseen_intervals(catalogue, "inference-ttft", kinds[i]));
     ASSAY_TRY(decode, unseen_intervals(catalogue, "inference-tpot", kinds[i]));

@@ -133,8 +133,8 @@ struct ServingCalibration : MeasuredFamilies {
   std::shared_ptr<const ExpertKernels> experts;
 
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
-  /// For chips and software without rows, and for stages: of prefill, of decode steps.
-  std::array<UnseenIntervals, 3> unseen_prefill, unseen_decode;
+  /// For chips without rows, and for stages: of prefill, of decode steps.
+  std::array<UnseenIntervals, 2> unseen_prefill, unseen_decode;
 
   ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
 };

@@ -268,9 +268,7 @@ Result<StepCalibration> read_steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_CHECK(read_file(catalogue, "steps/kinds.toml", into(read_kinds)));
   ASSAY_CHECK(read_file(catalogue, "steps/experts.toml", into(read_experts)));
   ASSAY_TRY(chips, unseen_intervals(catalogue, "training", "chip"));
-  ASSAY_TRY(software, unseen_intervals(catalogue, "training", "software"));
   steps.unseen_chips = std::move(chips);
-  steps.unseen_software = std::move(software);
   ASSAY_TRY(clock, power_clock_of(catalogue));
   steps.memory_power = clock.memory_power;
   steps.attention_droop = clock.attention_droop;

@@ -209,7 +209,7 @@ struct StepCalibration : MeasuredFamilies {
   Given<Seconds> piece;
   Given<double> tail, memory_power, attention_droop;
   std::vector<IntervalClass> time_intervals, memory_intervals;
-  UnseenIntervals unseen_chips, unseen_software;  ///< of times
+  UnseenIntervals unseen_chips;  ///< of times
 
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
 

@@ -343,7 +343,7 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
   }
   if (const auto text = request.value("memory-margin")) {
     query.memory_margin = *text;
-    ASSAY_TRY(share, read_margin(request));
+    ASSAY_TRY(share, read_margin(request, "interval"));
     if (share) query.memory = {1.0 - *share, false};
   }
   query.set_memory(query.memory);

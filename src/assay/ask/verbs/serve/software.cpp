@@ -145,9 +145,8 @@ report::Members step_interval(const ServeQuery& query, const serving::ServingStr
   const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
   if (!query.steps || measured) return {};
   const auto& unseen = prefill ? query.steps->unseen_prefill : query.steps->unseen_decode;
-  const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
   const std::string stages = strategy.pipeline > 1 ? std::to_string(strategy.pipeline) : "";
-  const numbers::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}, {&unseen[2], stages}};
+  const numbers::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], stages}};
   const auto found = numbers::interval_basis(
       prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
       numbers::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);

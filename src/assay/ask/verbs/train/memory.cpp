@@ -44,9 +44,12 @@ std::string why_tight(const TrainQuery& query, const training::TrainingCost& cos
 
 Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
   MemoryMargin& margin = query.margin;
-  margin.text = request.value("memory-margin").value_or("interval");
+  // Of sources that no fit has seen, 87 % of measured peaks, groups alike, are no further above their estimate
+  // (docs/validation.md).
+  constexpr std::string_view usual = "10%";
+  margin.text = request.value("memory-margin").value_or(std::string(usual));
   const Bytes capacity = capacity_of(query);
-  ASSAY_TRY(share, read_margin(request));
+  ASSAY_TRY(share, read_margin(request, usual));
   if (!share) {
     margin.spread = spread_of_peaks(query);
     margin.budget = capacity / (1.0 + margin.spread);

@@ -87,7 +87,7 @@ TEST(TrainPlans, DefaultPlansOfOrdinaryRequestsCanBeRun) {
       EXPECT_NE(answer->headline.find("tight"), std::string::npos) << line;
     }
     if (verdict == "fits")  // to the byte
-      EXPECT_LE(count_at(*answer, "memory_interval.high"), count_at(*answer, "memory.capacity") + 1) << line;
+      EXPECT_LE(count_at(*answer, "memory.total"), count_at(*answer, "memory.budget") + 1) << line;
     expect_runs(*answer, model, line);
   }
   EXPECT_GT(plans, 0);

@@ -112,9 +112,7 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
   report::Members out = report::range(lower, estimate, upper);
   if (!query.steps) return out;
   const model::Transformer& model = query.imported.model;
-  const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
-  const numbers::AskedAbout about[] = {{&query.steps->unseen_chips, query.cluster.chip.id},
-                                       {&query.steps->unseen_software, named}};
+  const numbers::AskedAbout about[] = {{&query.steps->unseen_chips, query.cluster.chip.id}};
   if (const auto found =
           numbers::interval_basis(query.steps->time_intervals,
                                   numbers::step_classes(query.steps->family(query.cluster.chip), query.cluster, model),

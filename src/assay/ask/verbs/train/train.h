@@ -24,10 +24,10 @@ namespace assay::verbs::train {
 
 /// Memory of a chip that a plan leaves free.
 struct MemoryMargin {
-  std::string text = "interval";  ///< as --memory-margin writes it
-  Bytes budget;                   ///< that a plan may use
-  double spread = 0;              ///< of measured peaks above their estimate, for the margin of the interval
-  std::optional<double> share;    ///< of the chip's memory, where the margin is one
+  std::string text;             ///< as --memory-margin writes it
+  Bytes budget;                 ///< that a plan may use
+  double spread = 0;            ///< of measured peaks above their estimate, for the margin of the interval
+  std::optional<double> share;  ///< of the chip's memory, where the margin is one
 };
 
 struct TrainQuery {

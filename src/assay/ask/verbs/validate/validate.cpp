@@ -228,10 +228,8 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const validate::Val
 }
 
 Result<validate::LeftOutResults> left_out_results(const Request& request, const Context& context) {
-  using validate::LeftOut;
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  const LeftOut what = *request.value("leave-out") == "source" ? LeftOut::source : LeftOut::hardware;
-  return validate::left_out_results(set, what, context.catalogue, request.value("data"),
+  return validate::left_out_results(set, context.catalogue, request.value("data"),
                                     request.has("fit") ? validate::AskWith() : asking_with(context));
 }
 
@@ -240,7 +238,7 @@ Result<Collected> collect_left_out(const Request& request, const Context& contex
   auto& [set, result] = results.front();
   validate::widen_to_unseen(result.cases);
   Collected all;
-  all.names = fmt::format("{} without the row's {}", set, *request.value("leave-out") == "source" ? "source" : "chip");
+  all.names = fmt::format("{} without the row's chip", set);
   collect(result, choice, all);
   return all;
 }
@@ -251,7 +249,7 @@ Result<report::Response> answer_unseen(const Request& request, const Context& co
   report::Response response;
   report::Items rows;
   for (auto& [set, result] : results) {
-    auto [path, text] = validate::unseen_file_of(result.cases, set, *request.value("leave-out"));
+    auto [path, text] = validate::unseen_file_of(result.cases, set);
     validate::widen_to_unseen(result.cases);
     const auto of_groups = validate::summarise_groups(result.cases);
     const double covered = of_groups.empty() ? 0.0 : of_groups.back().covered.value_or(0.0);

@@ -253,7 +253,7 @@ Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Cata
     row.id = in.text("id");
     row.source = in.text("source_key");
     row.group = fmt::format("{}, {}, {}", row.source, in.text("model"), in.text("accelerator"));
-    row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
+    row.fold = chips.fold(in.text("accelerator"), row.source, in.text("split"));
     Why why = refused[i];
     if (!why && in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_inference(in, formats);

@@ -369,7 +369,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
     TrainingRow row;
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
-    row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
+    row.fold = chips.fold(in.text("accelerator"), in.text("source_key"), in.text("split"));
     Why why = refused[i];
     if (!why && in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = notes.refusal(in.text("notes"));
