@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz page site test-site install package wheel docs format clean help install-packages \
+.PHONY: build release run quick test accuracy bench sanitize fuzz page site test-site install package wheel docs format clean help install-packages \
         install-test-packages configure-again
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
@@ -36,6 +36,9 @@ quick: install-packages build/release/build.ninja ## build, and run the tests of
 test: install-test-packages configure-again release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
 	@printf 'subdirs(release sanitize)\n' > build/CTestTestfile.cmake
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+
+accuracy: build ## predict every measurement, as a site: build/accuracy (DATA=DIR adds tables, BEFORE=FILE compares)
+	@scripts/accuracy.py build/accuracy $(if $(DATA),--data $(DATA)) $(if $(BEFORE),--before $(BEFORE))
 
 bench: build ## run all benchmarks
 	@cmake --build build/release -j $(JOBS) --target bench
