@@ -459,6 +459,9 @@ Result<int> run(std::vector<std::string> words, report::RenderOptions& options) 
 
 int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 2);  // threads reuse what others freed: searches start many, one after the other
+  // What searches free they soon ask for again: given back, each of its pages would be a fault and be zeroed.
+  ::mallopt(M_MMAP_THRESHOLD, 16 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = ask_to_stop;
   on_interrupt.sa_flags = SA_RESTART;

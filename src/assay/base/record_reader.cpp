@@ -27,15 +27,23 @@ double most(Dim dim) {
   return std::numeric_limits<double>::max();
 }
 
+/// "FILE:LINE (KEY)": files state hundreds of numbers.
+std::string origin_at(const RecordFile& file, const Toml& node, std::string_view source) {
+  const std::string line = std::to_string(node.line);
+  std::string out;
+  out.reserve(file.name.size() + line.size() + source.size() + 4);
+  return out.append(file.name).append(":").append(line).append(" (").append(source).append(")");
+}
+
 bool is_number(const Toml& node) { return node.kind == Toml::Kind::number || node.kind == Toml::Kind::integer; }
 
 }  // namespace
 
-std::string RecordReader::origin() const { return fmt::format("{}:{} ({})", file_.name, table_.line, source_); }
+std::string RecordReader::origin() const { return origin_at(file_, table_, source_); }
 
 std::string RecordReader::origin_of(std::string_view key) const {
   const Toml* node = source_.empty() ? nullptr : table_.find(key);
-  return node ? fmt::format("{}:{} ({})", file_.name, node->line, source_) : "";
+  return node ? origin_at(file_, *node, source_) : "";
 }
 
 const Toml* RecordReader::find(std::string_view key) {
@@ -163,8 +171,9 @@ void RecordReader::fault_at(const Toml& node, std::string_view key, std::string 
 }
 
 std::string RecordReader::join_path(std::string_view key) const {
-  if (path_.empty() || key.empty()) return path_.empty() ? std::string(key) : path_;
-  return fmt::format("{}.{}", path_, key);
+  std::string out = path_;
+  if (!path_.empty() && !key.empty()) out += '.';
+  return out.append(key);
 }
 
 bool RecordReader::is_kind(const Toml& node, std::string_view key, Toml::Kind wanted, std::string hint) {
@@ -218,7 +227,7 @@ void RecordReader::check_names(std::string_view what, Names names) {
 }
 
 void RecordReader::add_origin(const Toml& node, std::string_view key) {
-  if (!source_.empty()) file_.origins.add(join_path(key), fmt::format("{}:{} ({})", file_.name, node.line, source_));
+  if (!source_.empty()) file_.origins.add(join_path(key), origin_at(file_, node, source_));
 }
 
 void RecordReader::plain_number(const Toml& node, std::string_view key, double& value, double low, double high,

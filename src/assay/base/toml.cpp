@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <forward_list>
 #include <limits>
 #include <optional>
 
@@ -18,7 +20,14 @@ namespace {
 /// recursion far from the end of the stack.
 constexpr std::size_t most_keys = 4096, most_parts = 64, most_nested = 64;
 
-bool is_bare(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-'; }
+/// What may stand in a key without quotes, by byte.
+constexpr auto bare_bytes = [] {
+  std::array<bool, 256> out{};
+  for (const char c : std::string_view("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-"))
+    out[static_cast<unsigned char>(c)] = true;
+  return out;
+}();
+bool is_bare(char c) { return bare_bytes[static_cast<unsigned char>(c)]; }
 
 /// Whether a text starts like a form, in which d stands for any digit.
 bool starts_like(std::string_view text, std::string_view form) {
@@ -89,6 +98,15 @@ bool is_ascii(std::string_view text) {
   while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
   return at == text.size();
 }
+/// Past groups without a byte that ends or changes a text in such quotes.
+std::size_t past_text(std::string_view text, std::size_t at, char quote) {
+  const auto marks = [](std::uint64_t bytes, char wanted) {  // at least the bytes equal to it
+    const std::uint64_t different = bytes ^ (each_byte * static_cast<unsigned char>(wanted));
+    return (different - each_byte) & ~different;
+  };
+  return past_groups(
+      text, at, [&](std::uint64_t bytes) { return marks(bytes, quote) | marks(bytes, '\n') | marks(bytes, '\\'); });
+}
 /// Past groups of printable ASCII: from 0x20 to 0x7e.
 std::size_t past_printable(std::string_view text, std::size_t at) {
   return past_groups(text, at,
@@ -114,9 +132,9 @@ class TomlParser {
   static constexpr std::string_view format_hint = "see the TOML format: key = value, text in double quotes";
   static constexpr std::string_view ascii_hint = "write keys and numbers in ASCII, text in double quotes";
 
-  /// One part of a dotted key, and where it stands.
+  /// One part of a dotted key, and where it stands. Names are parts of the text, or of `quoted_`.
   struct Part {
-    std::string name;
+    std::string_view name;
     std::size_t at = 0;
   };
 
@@ -190,22 +208,30 @@ class TomlParser {
       blanks();
       if (parts_.size() == most_parts)
         return refuse(at_, fmt::format("a key has more than {} parts", most_parts), ascii_hint);
-      Part& part = parts_.emplace_back(Part{{}, at_});
+      const std::size_t start = at_;
       while (is_bare(peek())) ++at_;
-      part.name = text_.substr(part.at, at_ - part.at);
-      const bool quoted = part.name.empty() && (peek() == '"' || peek() == '\'');
-      if (quoted ? !read_text(part.name, false) : part.name.empty() && !expected("a key")) return false;
+      std::string_view name(text_.data() + start, at_ - start);
+      if (name.empty() && (peek() == '"' || peek() == '\'')) {
+        if (!read_text(quoted_.emplace_front(), false)) return false;
+        name = quoted_.front();
+      } else if (name.empty()) {
+        return expected("a key");
+      }
+      parts_.push_back({name, start});
       blanks();
     } while (take('.'));
     return true;
   }
   bool taken_twice(const Part& part) { return refuse(part.at, fmt::format("{} is given twice", in_quotes(part.name))); }
-  Toml* add(Toml& table, Part& part, std::size_t at) {
+  Toml* add(Toml& table, const Part& part, std::size_t at) {
     if (table.members.size() == most_keys) {
       refuse(part.at, fmt::format("a table has more than {} keys", most_keys), "split it into smaller tables");
       return nullptr;
     }
-    Toml& added = table.members.emplace_back(std::move(part.name), Toml()).second;
+    constexpr std::size_t usual = 4;  // members: moving them to a larger place takes as long as reading them
+    if (table.members.empty()) table.members.reserve(usual);
+    auto& [name, added] = table.members.emplace_back();
+    name = part.name;
     put_at(added, at);
     return &added;
   }
@@ -235,7 +261,7 @@ class TomlParser {
     if (!take(']') || (list && !take(']'))) return expected("]");
     Toml* const table = inside(&root, Toml::Made::implied, start);
     if (!table) return false;
-    Part& last = parts_.back();
+    const Part& last = parts_.back();
     section = table->find(last.name);
     const bool fresh = !section;
     if (fresh && !(section = add(*table, last, start))) return false;
@@ -254,7 +280,7 @@ class TomlParser {
     if (!inner) return false;
     if (!take('=')) return expected("=");
     blanks();
-    Part& last = parts_.back();
+    const Part& last = parts_.back();
     if (inner->find(last.name)) return refuse(at_, fmt::format("{} is given twice", in_quotes(last.name)));
     Toml* const added = add(*inner, last, last.at);
     return added && read_value(*added);
@@ -318,11 +344,12 @@ class TomlParser {
   /// Reads a text in quotes of either kind, and in three of them where it may have several lines.
   bool read_text(std::string& out, bool may_have_lines) {
     const char quote = peek();
-    const bool lines = may_have_lines && text_.substr(at_).starts_with(std::string(3, quote));
+    const bool lines = may_have_lines && at_ + 2 < text_.size() && text_[at_ + 1] == quote && text_[at_ + 2] == quote;
     at_ += lines ? 3 : 1;
     if (lines) newline();
     while (true) {
       const std::size_t run = at_;
+      at_ = past_text(text_, at_, quote);
       while (at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n' && text_[at_] != '\\') ++at_;
       out.append(text_, run, at_ - run);
       if (at_ == text_.size() || (peek() == '\n' && !lines)) return expected("the end of the text in quotes");
@@ -374,6 +401,7 @@ class TomlParser {
   std::size_t at_ = 0, line_start_ = 0, nested_ = 0;
   int line_ = 1;
   std::vector<Part> parts_;
+  std::forward_list<std::string> quoted_;
   Error fault_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "assay/predict/kernel/chip_numbers.h"
 #include "assay/predict/kernel/grouped_tiles.h"
+#include "assay/predict/kernel/product_time.h"
 #include "assay/predict/kernel/tiles.h"
 
 namespace assay::kernel {
@@ -13,16 +14,6 @@ namespace {
 
 constexpr Seconds never(HUGE_VAL);      ///< of a tile that is not taken
 constexpr double nearly = 1.0 - 1e-12;  ///< bounds are rounded
-
-/// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
-/// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
-template <class N>
-NumberOf<N, Seconds> overlapped(const N& num, NumberOf<N, Seconds> a, NumberOf<N, Seconds> b) {
-  const auto most = num.named("longer", max(a, b));
-  if (!(most.value() > 0.0)) return most;
-  const auto r = num.named("ratio", min(a, b) / most), r2 = r * r;
-  return num.named("overlapped", most * sqrt(sqrt(1.0 + r2 * r2)));
-}
 
 template <class N>
 NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates, const MatmulShape& shape) {
@@ -36,49 +27,6 @@ NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates
                                               round_up(size.n, rates.chip.pad_n, "array columns"));
   return multiply_and_add(num) * size.batch * padded / reached_rate(num, rates);
 }
-
-/// Of a product.
-template <class N>
-class Throttle {
- public:
-  Throttle(const N& num, const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime)
-      : droop_(loads_narrowly(rates.fit, shape) ? num.given("droop", 0.0, "matrix units wait for loads")
-                                                : num.given("droop", rates.fit.droop, rates.sources, "matmul.droop")),
-        gap_(num.given("gap", regime.gap, rates.sources, "regime.gap")) {}
-  auto operator()(NumberOf<N, Seconds> work) const { return throttled<N>(work, droop_, gap_); }
-
- private:
-  NumberOf<N, double> droop_;
-  NumberOf<N, Seconds> gap_;
-};
-
-/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides.
-template <class N>
-NumberOf<N, Seconds> started(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                             const hardware::Regime& regime) {
-  const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
-  const auto all = product_starts<N>(num, rates, shape, launch);
-  if (!rates.fit.scales || facts(rates.format).bits >= 16) return all;
-  return all + num.given("scales", *rates.fit.scales, rates.sources, "matmul.scales");
-}
-
-/// The bytes of a product through its memory.
-template <class N>
-struct ProductStream {
-  NumberOf<N, Seconds> ramp;  ///< until memory answers at its rate, or as long as the transfer if that is shorter
-  NumberOf<N, Seconds> time;
-
-  ProductStream(const N& num, const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                NumberOf<N, BytesPerSecond> hbm) {
-    auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
-    if (shape.added.value() > 0.0)
-      bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
-    const auto full = num.named("at full bandwidth", bytes / hbm);
-    ramp = num.named("ramp", min(full, num.given("until memory answers", regime.ramp, rates.sources, "regime.ramp")));
-    time = num.named("streaming",
-                     full / num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share"));
-  }
-};
 
 /// On some cores of a CPU. They share its rates in equal parts.
 template <class N>
@@ -187,18 +135,12 @@ TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
 constexpr std::array<double, 12> splits{1.0, 2.0, 4.0, 8.0, 3.0, 5.0, 6.0, 10.0, 12.0, 16.0, 24.0, 32.0};
 using Splits = std::array<double, splits.size()>;
 using SplitTimes = std::array<Seconds, splits.size()>;
-constexpr std::size_t usual_splits = std::tuple_size_v<TileTable::Times>;
 
 /// Elements of k that a core does, for each split.
 Splits parts_of(const TileSteps& steps, double k) {
   Splits part{};
   for (std::size_t i = 0; i < part.size(); ++i) part[i] = k / splits[i] + steps.fill;
   return part;
-}
-
-/// Time to move the partial sums of a part of k, in fp32.
-Seconds partial_sums(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
-  return Bytes(4.0 * shape.batch * shape.m * shape.n) / (fit.memory_share * chip.hbm);
 }
 
 /// Time to add them up, for each split.
@@ -220,7 +162,7 @@ struct Tiled {
 /// afterwards.
 Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
                        const TileSteps& steps, bool may_split, TileChoice& choice) {
-  const std::size_t ways = !may_split ? 1 : loads_narrowly(fit, shape) ? splits.size() : usual_splits;
+  const std::size_t ways = !may_split ? 1 : loads_narrowly(fit, shape) ? splits.size() : usual_splits.size();
   const double share_of_core = 1.0 / chip.cores;
   const double unpadded = shape.batch * shape.m * shape.n * share_of_core;
   const Splits part = parts_of(steps, shape.k);
@@ -251,14 +193,6 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
   return found;
 }
 
-/// The arithmetic of a product that is cut into tiles, and the time to add up its partial sums over k.
-template <class N>
-struct TiledTime {
-  NumberOf<N, Seconds> arithmetic;
-  std::optional<NumberOf<N, Seconds>> adding;  ///< where k is split
-  std::optional<NumberOf<N, Seconds>> busy{};  ///< matrix units, where it is known how long they wait for loads
-};
-
 /// The derivation of what the search found, in the same order of operations.
 template <class N>
 TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const MatmulShape& shape, const Tiled& found,
@@ -279,33 +213,6 @@ TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const Matmul
   const auto partial =
       num.given("partial sum", storage(Dtype::fp32, 1.0), name(Dtype::fp32)) * size.batch * size.m * size.n / rate;
   time.adding = num.given("split cost", rates.fit.split_cost, rates.sources, "matmul.split_cost") + split * partial;
-  return time;
-}
-
-/// The time of a product whose arithmetic is known.
-template <class N>
-MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                            const hardware::Regime& regime, const TiledTime<N>& tiled) {
-  MatmulTimeOf<N> time;
-  const Throttle<N> slowed(num, rates, shape, regime);
-  time.arithmetic = num.named("arithmetic in a burst", tiled.arithmetic);
-  const auto at_its_clock = tiled.busy ? max(tiled.arithmetic, slowed(*tiled.busy)) : slowed(tiled.arithmetic);
-  time.sustained = num.named("arithmetic", at_its_clock);
-  const ProductStream<N> stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
-  time.memory = stream.time;
-  // No tile can start before the first operands are there, so that nothing hides the ramp.
-  // A systolic array's compiler prefetches across products, so only the longer of both counts.
-  const auto both = rates.chip.systolic ? num.named("longer", max(time.sustained, time.memory))
-                                        : overlapped(num, time.sustained, time.memory);
-  const auto start = started(num, rates, shape, regime) + stream.ramp;
-  if (!tiled.adding) {
-    time.adding = num.given("adding", Seconds(0), "k is not split");
-    time.total = start + both;
-    return time;
-  }
-  // Of both together, so that a split never saves what power would have cost.
-  time.adding = num.named("adding", slowed(tiled.arithmetic + *tiled.adding) - time.sustained);
-  time.total = start + time.adding + both;
   return time;
 }
 
@@ -354,20 +261,17 @@ TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
   sum_ = partial_sums(rates.fit, rates.chip, row);
   const TileSteps steps = tile_steps(rates, shape);
   const Splits parts = parts_of(steps, shape.k);
-  std::copy_n(parts.begin(), usual_splits, part_.begin());
+  std::copy_n(parts.begin(), part_.size(), part_.begin());
   for (std::size_t t = 0; t < steps.step.size(); ++t)
     if (steps.step[t] != never)
       tiles_.push_back({tile_sizes[t].m / unit_rows, std::ceil(shape.n / tile_sizes[t].n), steps.step[t]});
-  const std::vector<Tile> all = std::move(tiles_);
-  tiles_.clear();
-  for (const Tile& b : all) {
-    const auto covers = [&](const Tile& a) {
-      const bool never_more = a.height >= b.height && a.columns <= b.columns && a.step <= b.step;
-      return never_more && (a.height > b.height || a.columns < b.columns || a.step < b.step || &a < &b);
-    };
-    if (std::none_of(all.begin(), all.end(), covers)) tiles_.push_back(b);
-  }
-  std::sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.step < b.step; });
+  std::stable_sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.step < b.step; });
+  std::vector<Tile> kept;
+  for (const Tile& b : tiles_)
+    if (std::none_of(kept.begin(), kept.end(),
+                     [&](const Tile& a) { return a.height >= b.height && a.columns <= b.columns; }))
+      kept.push_back(b);
+  tiles_ = std::move(kept);
 }
 
 bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const {
@@ -405,7 +309,7 @@ const TileTable::Times& TileTable::times(double batch, double rows) {
   for (auto tile = tiles_.begin(); may_split && tile != tiles_.end(); ++tile) {
     const double all = batch * (std::ceil(units / tile->height) * tile->columns) / cores_;
     if (nearly * tile->step * std::max(part_.back(), all * part_[0]) + least_adding >= best) continue;
-    for (std::size_t i = 1; i < usual_splits; ++i) {
+    for (std::size_t i = 1; i < usual_splits.size(); ++i) {
       least[i] = std::min(least[i], time_of(*tile, all, i));
       best = std::min(best, least[i] + adding(splits[i], units));
     }
@@ -431,17 +335,7 @@ MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const Matmu
 
 MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
                        TileTable& table) {
-  const TileTable::Times& tiles = table.times(shape.batch, shape.m);
-  const Seconds partial = partial_sums(rates.fit, rates.chip, shape);
-  TiledTime<Plain> tiled{tiles[0], {}};
-  Seconds least = tiles[0];
-  for (std::size_t i = 1; i < usual_splits; ++i) {
-    const Seconds adding = rates.fit.split_cost + splits[i] * partial;
-    if (!(tiles[i] + adding < least)) continue;
-    least = tiles[i] + adding;
-    tiled = {tiles[i], adding};
-  }
-  return with_memory(Plain{}, rates, shape, regime, tiled);
+  return PreparedProduct(rates, shape, regime, table).time(shape);
 }
 
 template <class N>

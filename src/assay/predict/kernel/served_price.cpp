@@ -2,6 +2,7 @@
 
 #include "assay/predict/kernel/grouped_tiles.h"
 #include "assay/predict/kernel/price.h"
+#include "assay/predict/kernel/served_product.h"
 
 namespace assay::kernel {
 namespace {
@@ -71,12 +72,16 @@ NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const Ser
   return details.quantises ? time + factor("quantising", &ServingEffects::quantise) : time;
 }
 
+/// Of a product alone: starts are not stretched as it is among other kernels.
+hardware::Regime without_launch(hardware::Regime regime) {
+  regime.launch = Seconds(0);
+  return regime;
+}
+
 template <class N>
 NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const ServedDetails& details,
                                     const ServingKernels& kernels, TileTable* tiles) {
   const ServingFactors<N> factor(num, kernels);
-  hardware::Regime regime = kernels.rates.regime;
-  regime.launch = Seconds(0);  // not stretched below
   const ProductRates rates = product_rates(kernels.rates, kernel);
   const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
   if (details.blocks) {
@@ -93,14 +98,12 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
     else
       return load * least;
   }
-  const auto alone = [&] {
-    if constexpr (!N::traced)
-      if (tiles) return matmul_time(rates, kernel.product, regime, *tiles).total;
-    return matmul_time(num, rates, kernel.product, regime).total;
-  }();
-  const auto slower = factor("products in a step", &ServingEffects::product);
-  return product_starts<N>(num, rates, kernel.product, factor.launch()) +
-         slower * load * num.named("kernel alone", alone);
+  if constexpr (!N::traced)
+    if (tiles) return ServedProduct(kernels, kernel, *tiles)(kernel);
+  const auto starts = product_starts<N>(num, rates, kernel.product, factor.launch());
+  const auto alone = matmul_time(num, rates, kernel.product, without_launch(kernels.rates.regime)).total;
+  return product_in_step<N>(starts, factor("products in a step", &ServingEffects::product), load,
+                            num.named("kernel alone", alone));
 }
 
 /// Attention of a few queries over a cache.
@@ -162,6 +165,12 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const 
 }
 
 }  // namespace
+
+ServedProduct::ServedProduct(const ServingKernels& kernels, const Kernel& kernel, TileTable& tiles)
+    : starts_(product_starts<Plain>(Plain{}, product_rates(kernels.rates, kernel), kernel.product,
+                                    ServingFactors<Plain>(Plain{}, kernels).launch())),
+      slower_(kernels.effects.product.value),
+      alone_(product_rates(kernels.rates, kernel), kernel.product, without_launch(kernels.rates.regime), tiles) {}
 
 template <class N>
 NumberOf<N, Seconds> price(const N& num, Law law, const Kernel& kernel, const ServedDetails& details,

@@ -17,9 +17,11 @@ StepPrices::StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> 
       const double started = block.layers * kernel.count * kernel.started(setup.effects);
       launches_ += started;
       if (kernel.attends) attention_launches_ += started;
-      const Priced priced{&kernel, law_of(setup.rates, kernel.kernel), served_work(kernel, {})};
+      Priced priced{&kernel, law_of(setup.rates, kernel.kernel), served_work(kernel, {})};
       if (streams(priced, out.streams)) continue;
-      out.kernels.push_back(priced);
+      if (priced.law == kernel::Law::product && kernel.tiles && kernel.blocks == numbers::ExpertBlockChoice{})
+        priced.product.emplace(kernel::ServingKernels{setup.rates, setup.effects}, kernel.kernel, *kernel.tiles);
+      out.kernels.push_back(std::move(priced));
       add_ideal_lines(kernel, out);
     }
     for (const ServedCollective& collective : block.collectives) {
@@ -40,10 +42,14 @@ StepPrices::StepPrices(const ServingSetup& setup, std::shared_ptr<const Blocks> 
 /// All but rooflines is linear in the sequences and in the share of experts with tokens.
 void StepPrices::add_ideal_lines(const ServedKernel& kernel, Block& block) {
   constexpr double some = 64;  // sequences: neither the fixed part nor the other one hides the other
-  const auto at = [&](double sequences, double touched, double n, ServingTime& sum) {
+  const auto at = [&](double sequences, double touched, double n, Work& sum) {
     ServingTime time;
     add_ideal(setup_, kernel, load_of(kernel, sequences, touched), block.of->layers * kernel.count, time);
-    sum.add(time, n);
+    sum.compute += n * time.compute;
+    sum.memory += n * time.memory;
+    sum.flops += n * time.flops;
+    sum.attention_flops += n * time.attention_flops;
+    sum.attention_bytes += n * time.attention_bytes;
   };
   Ideal& line = kernel.attends ? attention_ : block.of->last_tokens ? heads_ : tokens_;
   at(some, 0.0, 2.0, line.fixed);
@@ -54,9 +60,18 @@ void StepPrices::add_ideal_lines(const ServedKernel& kernel, Block& block) {
   at(some, 0.0, -1.0, block.experts);
 }
 
+void StepPrices::Work::add_to(ServingTime& time, double times) const {
+  time.compute += times * compute;
+  time.memory += times * memory;
+  time.flops += times * flops;
+  time.attention_flops += times * attention_flops;
+  time.attention_bytes += times * attention_bytes;
+}
+
 Seconds StepPrices::price(Priced& priced, const KernelLoad& load) const {
-  auto& [kernel, law, work] = priced;
+  auto& [kernel, law, work, product] = priced;
   set_load(*kernel, load, work);
+  if (product) return (*product)(work.kernel);
   return kernel::price(Plain{}, law, work.kernel, work.details, {setup_.rates, setup_.effects}, kernel->tiles.get());
 }
 
@@ -101,10 +116,10 @@ const ServingTime& StepPrices::kernels(const StepSizes& sizes) {
 }
 
 std::uint32_t& StepPrices::place_of(const StepSizes& sizes) {
-  std::uint64_t bits = 0;
-  for (const double size : {sizes.tokens, sizes.attention, sizes.heads})
-    bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size), 32) * 0x9e3779b97f4a7c15u;  // Fibonacci hashing
-  std::size_t at = bits >> 32;
+  const auto hashed = [](double size, int by) { return std::rotl(std::bit_cast<std::uint64_t>(size), by); };
+  std::size_t at =
+      ((hashed(sizes.tokens, 0) ^ hashed(sizes.attention, 21) ^ hashed(sizes.heads, 42)) * 0x9e3779b97f4a7c15u) >>
+      32;  // Fibonacci hashing
   while (true) {
     std::uint32_t& place = places_[at++ & (places_.size() - 1)];  // a power of two
     if (place == 0 || known_[place - 1].first == sizes) return place;
@@ -115,41 +130,44 @@ ServingTime StepPrices::added_up(const StepSizes& sizes) {
   ServingTime time;
   const auto add = [&](const Ideal& line, double sequences) {
     if (!(sequences > 0.0)) return;
-    time += line.fixed;
-    time.add(line.each, sequences);
+    line.fixed.add_to(time, 1.0);
+    line.each.add_to(time, sequences);
   };
   add(tokens_, sizes.tokens);
   add(attention_, sizes.attention);
   add(heads_, sizes.heads);
-  for (Block& block : blocks_) {
-    const double sequences = block.of->last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.of->touched(sequences), fullest = block.of->fullest_of(touched);
-    const bool has_experts = block.of->experts > 0.0;
-    Seconds layer, rooflines;
-    if (sequences > 0.0) {
-      if (has_experts) time.add(block.experts, touched);
-      for (const Streams& s : block.streams) {
-        const double x = s.lead + sequences;
-        layer += s.fixed + s.line * x + s.root * std::sqrt(x);
-      }
-    }
-    for (Priced& priced : block.kernels) {
-      const ServedKernel& kernel = *priced.kernel;
-      const double n = kernel.attends ? sizes.attention : sequences;
-      if (!(n > 0.0)) continue;
-      const auto roofline = [&](const KernelLoad& load) {
-        return roofline_of(Plain{}, setup_.rates, kernel, load, kernel.flops(n));
-      };
-      const KernelLoad load = load_of(kernel, n, touched);
-      const KernelLoad last = has_experts ? load_of(kernel, n, fullest) : load;
-      const Seconds least = roofline(load);
-      rooflines += kernel.count * least;
-      layer += kernel.count * std::max(price(priced, last), has_experts ? roofline(last) : least);
-    }
-    time.rooflines += block.of->layers * rooflines;
-    time.estimate += block.of->layers * layer;
-  }
+  for (Block& block : blocks_) add_block(block, sizes, time);
   return time;
+}
+
+void StepPrices::add_block(Block& block, const StepSizes& sizes, ServingTime& time) const {
+  const double sequences = block.of->last_tokens ? sizes.heads : sizes.tokens;
+  const double touched = block.of->touched(sequences), fullest = block.of->fullest_of(touched);
+  const bool has_experts = block.of->experts > 0.0;
+  Seconds layer, rooflines;
+  if (sequences > 0.0) {
+    if (has_experts) block.experts.add_to(time, touched);
+    for (const Streams& s : block.streams) {
+      const double x = s.lead + sequences;
+      layer += s.fixed + s.line * x + s.root * std::sqrt(x);
+    }
+  }
+  for (Priced& priced : block.kernels) {
+    const ServedKernel& kernel = *priced.kernel;
+    const double n = kernel.attends ? sizes.attention : sequences;
+    if (!(n > 0.0)) continue;
+    const Flops flops = kernel.flops(n);
+    KernelLoad load = load_of(kernel, n, touched);
+    Seconds least = roofline_of(Plain{}, setup_.rates, kernel, load, flops);
+    rooflines += kernel.count * least;
+    if (kernel.expert_bytes > Bytes() || kernel.narrowed_experts > Bytes()) {
+      load = load_of(kernel, n, fullest);
+      least = roofline_of(Plain{}, setup_.rates, kernel, load, flops);
+    }
+    layer += kernel.count * std::max(price(priced, load), least);
+  }
+  time.rooflines += block.of->layers * rooflines;
+  time.estimate += block.of->layers * layer;
 }
 
 void remember_prices(const ServingSetup& setup, kernel::TileTables& tables, ServingProfile& profile) {

@@ -2,10 +2,11 @@
 // prompts have in common is priced once.
 #pragma once
 #include <cstdint>
-#include <unordered_map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "assay/predict/kernel/served_product.h"
 #include "assay/predict/serving/profile.h"
 
 namespace assay::serving {
@@ -47,23 +48,33 @@ class StepPrices {
   struct Priced {
     const ServedKernel* kernel = nullptr;
     kernel::Law law = kernel::Law::shares;
-    ServedWork work;  ///< at the last load
+    ServedWork work;                                    ///< at the last load
+    std::optional<kernel::ServedProduct> product = {};  ///< of one that is cut into tiles
   };
-  /// Ideal times of the kernels that see the same sequences.
+  /// What kernels do, and take on ideal hardware.
+  struct Work {
+    Seconds compute, memory;
+    Flops flops, attention_flops;
+    Bytes attention_bytes;
+    void add_to(ServingTime& time, double times) const;
+  };
+  /// Of the kernels that see the same sequences.
   struct Ideal {
-    ServingTime fixed, each;
+    Work fixed, each;
   };
   struct Block {
     const ServingProfile::Block* of = nullptr;
     std::vector<Streams> streams;  ///< of one layer
     std::vector<Priced> kernels;   ///< all others
-    ServingTime experts;           ///< ideal times of weights of experts, of all layers
+    Work experts;                  ///< ideal times of weights of experts, of all layers
   };
   /// Where a step is, or would be, among `places_`.
   std::uint32_t& place_of(const StepSizes& sizes);
   bool streams(Priced priced, std::vector<Streams>& streams) const;
   void add_ideal_lines(const ServedKernel& kernel, Block& block);
   Seconds price(Priced& priced, const KernelLoad& load) const;
+  /// Adds the kernels of a block; `touched` and `fullest` as in add_kernel().
+  void add_block(Block& block, const StepSizes& sizes, ServingTime& time) const;
   ServingTime added_up(const StepSizes& sizes);
 
   const ServingSetup& setup_;

@@ -25,6 +25,14 @@ struct Server {
   const training::LinksOf<N>& links;
 };
 
+/// A lower bound of collective_time(): no pipeline has to be filled.
+Seconds least_time(const collective::CollectiveForm<Plain>& form, Bytes bytes) {
+  Seconds least = form.latency + form.per_byte * bytes;
+  for (std::size_t i = 0; i < form.quicker_ways; ++i)
+    least = std::min(least, form.quicker[i].latency + form.quicker[i].per_byte * bytes);
+  return least;
+}
+
 /// The estimate of one collective; small all-reduces are done in one shot where the software can.
 template <class N>
 NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, const ServedCollective& collective,
@@ -42,7 +50,15 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
   auto usual = by(collective.kind);
   const double ways = links.ways(collective.over);
   if (ways <= 1.0) return usual;
-  if (collective.kind == program::Collective::all_reduce)  // may also run as a reduce-scatter and an all-gather
+  const auto split_pays = [&, &on = links] {  // no form is faster than its least time
+    if constexpr (N::traced)
+      return true;
+    else
+      return least_time(on.form(collective.over, program::Collective::reduce_scatter), size) +
+                 least_time(on.form(collective.over, program::Collective::all_gather), size) <
+             usual;
+  };
+  if (collective.kind == program::Collective::all_reduce && split_pays())
     usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
   const auto meet = num.given("waiting for each other", effects.meet);
   if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;

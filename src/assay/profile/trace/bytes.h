@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "assay/base/result.h"
 #include "assay/base/units.h"
@@ -13,6 +14,26 @@ inline constexpr Bytes largest_profile = 8_GiB;
 
 /// What a file holds.
 Result<std::string> file_bytes(const std::string& path, std::string_view where);
+
+/// What a file holds, read as it is looked at. Whoever cuts the file off meanwhile ends the program.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path, std::string_view where);
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::string_view bytes() const { return bytes_; }
+  /// Frees the memory of the first so many bytes; looked at again, they are read again.
+  void drop(std::size_t bytes) const;
+
+ private:
+  explicit MappedFile(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes_;
+};
 
 inline bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 /// The content of gzip bytes, of all members; `file` is for errors. Of folder zlib/, or of its twin where there is no

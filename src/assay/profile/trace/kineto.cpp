@@ -80,7 +80,8 @@ std::optional<EventKind> kind_of(std::string_view category) {
 
 class KinetoReader {
  public:
-  KinetoReader(std::string_view text, std::string_view file, const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+  KinetoReader(std::string_view text, std::string_view file, const Vocabulary& vocabulary, const Passed& passed)
+      : vocabulary_(vocabulary), text_(text), passed_(passed) {
     constexpr std::size_t usual = 256;  // bytes of an event, or more
     trace_.file = file;
     trace_.events.reserve(text.size() / usual);
@@ -91,6 +92,10 @@ class KinetoReader {
   void event(const ChromeEvent& event) {
     visit(event);
     arguments_ = {};
+    constexpr std::size_t often = std::size_t{1} << 24;  // bytes
+    if (!passed_ || event.phase.empty()) return;
+    const auto at = static_cast<std::size_t>(event.phase.data() - text_.data());
+    if (at - told_ >= often) passed_(told_ = at);
   }
 
   void member(std::string_view key, JsonScanner& scanner) {
@@ -238,6 +243,9 @@ class KinetoReader {
   }
 
   const Vocabulary& vocabulary_;
+  std::string_view text_;
+  const Passed& passed_;
+  std::size_t told_ = 0;       ///< to passed_
   KinetoArguments arguments_;  ///< of the current event
   Trace trace_;
   std::map<std::string, Process, std::less<>> processes_;
@@ -254,8 +262,9 @@ class KinetoReader {
 
 }  // namespace
 
-Result<Trace> read_kineto(std::string_view text, std::string_view file, const Vocabulary& vocabulary) {
-  KinetoReader reader(text, file, vocabulary);
+Result<Trace> read_kineto(std::string_view text, std::string_view file, const Vocabulary& vocabulary,
+                          const Passed& passed) {
+  KinetoReader reader(text, file, vocabulary, passed);
   ASSAY_CHECK(visit_chrome(
       text, file,
       {[&](JsonScanner& scanner) { reader.arguments(scanner); }, [&](const ChromeEvent& event) { reader.event(event); },

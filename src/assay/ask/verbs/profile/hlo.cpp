@@ -125,16 +125,17 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   std::optional<report::Response> none;
   if (sources.profiles.empty() || sources.profiles.size() > 2) return none;
   if (const Source& only = sources.profiles.front();
-      sources.profiles.size() == 1 && only.name.empty() && hlo::parse_shape(only.bytes, "")) {
+      sources.profiles.size() == 1 && only.name.empty() && hlo::parse_shape(only.content(), "")) {
     ASSAY_CHECK(check_inputs(request, "shape"));
-    ASSAY_TRY(answer, layout_answer(request, only.bytes));
+    ASSAY_TRY(answer, layout_answer(request, only.content()));
     return std::optional(std::move(answer));
   }
   std::vector<ProgramQuery> queries;
   for (const Source& source : sources.profiles) {
-    if (!hlo::is_hlo_text(source.bytes) && !hlo::is_stablehlo_text(source.bytes)) return none;
+    if (!hlo::is_hlo_text(source.content()) && !hlo::is_stablehlo_text(source.content())) return none;
     ASSAY_CHECK(check_inputs(request, "program"));
-    ASSAY_TRY(read, read_program(request, context, source.bytes, source.name.empty() ? "text" : source.name));
+    ASSAY_TRY(read, read_program(request, context, std::string(source.content()),
+                                 source.name.empty() ? "text" : source.name));
     queries.push_back(std::move(read));
   }
   if (request.has("graph") && !request.picture())

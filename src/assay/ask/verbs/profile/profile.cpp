@@ -59,11 +59,11 @@ Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, 
       out.push_back({"", path});
       continue;
     }
-    auto bytes = trace::file_bytes(path, where);
-    if (!bytes && hlo::looks_like_shape(path)) return tl::unexpected(hlo::parse_shape(path, where).error());
-    if (!bytes) return tl::unexpected(bytes.error());
+    auto file = trace::MappedFile::open(path, where);
+    if (!file && hlo::looks_like_shape(path)) return tl::unexpected(hlo::parse_shape(path, where).error());
+    if (!file) return tl::unexpected(file.error());
     const std::size_t folder = path.rfind('/');
-    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(*bytes)});
+    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), "", std::move(*file)});
   }
   return out;
 }
@@ -78,8 +78,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 
 Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
   for (std::vector<Source>* list : {&sources.profiles, &sources.captures})
-    for (Source& source : *list)
-      if (trace::is_gzip(source.bytes)) ASSAY_SET(source.bytes, trace::inflated(source.bytes, source.name));
+    for (Source& source : *list) {
+      if (!trace::is_gzip(source.content())) continue;
+      ASSAY_SET(source.bytes, trace::inflated(source.content(), source.name));
+      source.file.reset();
+    }
   ASSAY_TRY(program, program_answer(request, context, sources));
   if (program) return std::move(*program);
   ASSAY_CHECK(check_inputs(request, "profile"));

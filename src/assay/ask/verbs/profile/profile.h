@@ -12,6 +12,7 @@
 #include "assay/profile/compare/advice.h"
 #include "assay/profile/compare/recovered.h"
 #include "assay/profile/compare/waterfall.h"
+#include "assay/profile/trace/bytes.h"
 #include "assay/profile/trace/summary.h"
 
 namespace assay::verbs::profile {
@@ -21,6 +22,9 @@ namespace assay::verbs::profile {
 /// A file by its name and what it holds, so that front ends may send profiles they never wrote to a disk.
 struct Source {
   std::string name, bytes;
+  std::optional<trace::MappedFile> file = {};  ///< has the bytes, where it is set
+
+  std::string_view content() const { return file ? file->bytes() : std::string_view(bytes); }
 };
 
 /// A device of one of the traces.

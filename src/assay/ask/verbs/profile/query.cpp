@@ -130,14 +130,21 @@ Result<Query> read_query(const Request& request, const Context& context, Sources
   Query query;
   ASSAY_TRY(vocabulary, trace::vocabulary_of(context.catalogue));
   query.vocabulary = vocabulary;
-  for (Source& source : sources.profiles) {
-    ASSAY_TRY(trace, trace::read_profile(source.bytes, source.name, *vocabulary));
+  const auto read = [&](Source& source) {
+    const auto drop = [&](std::size_t bytes) {
+      if (source.file) source.file->drop(bytes);
+    };
+    auto trace = trace::read_profile(source.content(), source.name, *vocabulary, drop);
+    source.file.reset();
     std::string().swap(source.bytes);  // assigning an empty one would keep the memory
+    return trace;
+  };
+  for (Source& source : sources.profiles) {
+    ASSAY_TRY(trace, read(source));
     query.traces.push_back(std::move(trace));
   }
   for (Source& source : sources.captures) {
-    ASSAY_TRY(capture, trace::read_profile(source.bytes, source.name, *vocabulary));
-    std::string().swap(source.bytes);
+    ASSAY_TRY(capture, read(source));
     std::int64_t found = 0;
     for (trace::Trace& trace : query.traces) found += trace::adopt_capture(trace, capture);
     query.notes.push_back(
