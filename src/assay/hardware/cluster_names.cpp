@@ -26,6 +26,14 @@ void read_instance(NameEntry& entry, RecordReader& reader) {
   entry.origin = reader.origin();
 }
 
+void read_accelerator(NameEntry& entry, RecordReader& reader) {
+  std::optional<std::vector<std::string>> names;
+  reader.texts("names", names);
+  entry.aliases = std::move(names);
+  reader.text("chip", entry.chip);
+  entry.origin = reader.origin();
+}
+
 void read_slice(NameEntry& entry, RecordReader& reader) {
   reader.text("prefix", entry.name);
   reader.text("chip", entry.chip);
@@ -39,7 +47,7 @@ void read_slice(NameEntry& entry, RecordReader& reader) {
 
 Result<void> ClusterNames::read_instances(const Catalogue& catalogue, const std::string& path, std::string_view text) {
   std::string id, provider;
-  std::vector<NameEntry> instances, slices;
+  std::vector<NameEntry> instances, slices, accelerators;
   RecordFile file{.name = path, .keys_hint = "docs/catalogue.md lists the keys"};
   ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
     reader.sources();
@@ -47,6 +55,7 @@ Result<void> ClusterNames::read_instances(const Catalogue& catalogue, const std:
     reader.text("name", provider);
     reader.items("instance", instances, read_instance);
     reader.items("slice", slices, read_slice);
+    reader.items("accelerator", accelerators, read_accelerator);
     reader.check_id(id);
   }));
   for (const NameEntry& one : instances) {
@@ -62,6 +71,11 @@ Result<void> ClusterNames::read_instances(const Catalogue& catalogue, const std:
     const bool cores = one.counts == "cores";
     series_.push_back({one.name, one.chip, provider, one.origin, cores ? chip.cores.kind + "s" : "",
                        cores ? chip.cores.count.value : 1});
+  }
+  for (const NameEntry& one : accelerators) {
+    ASSAY_CHECK(catalogue.chip(one.chip, path));
+    for (const std::string& name : one.aliases.value_or(std::vector<std::string>{}))
+      listed_.insert_or_assign(plain_name(name), one.chip);
   }
   return {};
 }
@@ -98,6 +112,14 @@ std::optional<ClusterName> ClusterNames::find(std::string_view name) const {
                          series.counts};
     }
   return std::nullopt;
+}
+
+std::optional<ClusterName> ClusterNames::find_listed(std::string_view accelerator) const {
+  if (const auto known = listed_.find(plain_name(accelerator)); known != listed_.end())
+    return ClusterName{.chip = known->second};
+  if (const auto meant = find(accelerator)) return meant;
+  const std::size_t dash = accelerator.find('-');  // tpu-v5litepod-8: a slice behind the kind of chip
+  return dash == accelerator.npos ? std::nullopt : find(accelerator.substr(dash + 1));
 }
 
 std::vector<std::string> ClusterNames::all() const { return spelled_; }

@@ -32,6 +32,8 @@ class ClusterNames {
   static Result<ClusterNames> read(const Catalogue& catalogue);
 
   std::optional<ClusterName> find(std::string_view name) const;
+  /// What tables of prices mean by the name of an accelerator, which may be another chip than people mean by it.
+  std::optional<ClusterName> find_listed(std::string_view accelerator) const;
   /// All names, for suggestions and completion.
   std::vector<std::string> all() const;
 
@@ -42,7 +44,8 @@ class ClusterNames {
   };
   Result<void> read_instances(const Catalogue& catalogue, const std::string& path, std::string_view text);
 
-  std::map<std::string, ClusterName> names_;  ///< by plain_name()
+  std::map<std::string, ClusterName> names_;   ///< by plain_name()
+  std::map<std::string, std::string> listed_;  ///< chips by names of accelerators in tables of prices
   std::vector<std::string> spelled_;
   std::vector<Series> series_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
 
@@ -92,7 +93,7 @@ Result<hardware::PriceChoice> read_prices(const Request& request, const hardware
   hardware::PriceChoice choice;
   for (const std::string& text : request.values("price"))
     ASSAY_CHECK(hardware::add_own_price(choice, text, catalogue, "--price"));
-  if (const auto name = request.value("prices"))
+  if (const auto name = request.value("prices"); name && !names_path(request, "prices"))
     ASSAY_SET(choice.provider, hardware::find_provider(*name, catalogue, "--prices"));
   if (!choice.provider.empty()) return choice;
   const std::vector<hardware::Chip> chips = compared_chips(request, catalogue);

@@ -56,6 +56,20 @@ Result<Database> Database::create(const std::string& path) {
   return out;
 }
 
+Result<Database> Database::in_memory(const std::string& file) {
+  ASSAY_TRY(out, create(":memory:"));
+  out.file_ = file;
+  return std::move(out);
+}
+
+std::string Database::bytes() const {
+  sqlite3_int64 size = 0;
+  const std::unique_ptr<unsigned char, decltype(&sqlite3_free)> held(
+      sqlite3_serialize(database_.get(), "main", &size, 0), &sqlite3_free);
+  if (!held) throw InternalError("SQLite has no memory for a copy");
+  return {reinterpret_cast<const char*>(held.get()), static_cast<std::size_t>(size)};
+}
+
 Result<Database::Statement> Database::prepared(const std::string& query) {
   sqlite3_stmt* made = nullptr;
   const int state = sqlite3_prepare_v2(database_.get(), query.c_str(), -1, &made, nullptr);

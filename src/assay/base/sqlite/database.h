@@ -36,6 +36,8 @@ class Database {
   static Result<Database> of_bytes(std::string_view bytes, std::string_view file, std::string_view remedy);
   /// A new file; what was there is replaced.
   static Result<Database> create(const std::string& path);
+  /// A new one in memory, for bytes(); errors name `file`.
+  static Result<Database> in_memory(const std::string& file);
 
   /// The columns that a table has; none where there is no such table.
   Result<std::set<std::string>> columns(const std::string& table);
@@ -55,6 +57,8 @@ class Database {
   Result<void> prepare(const std::string& command);
   void bind(int column, const DatabaseCell& cell);
   Result<void> put();
+  /// The database as a file has it.
+  std::string bytes() const;
 
  private:
   struct Close {

@@ -63,6 +63,10 @@ class OwningReader {
       read_grams(one, "grids", out_.grids);
       read_grams(one, "dies", out_.carbons);
     });
+    in.each_key("prices", [&](const std::string& name, RecordReader& one) {
+      one.number(name, out_.prices.emplace_back(name, Dollars()).second);
+      if (!(out_.prices.back().second > Dollars())) one.fault(name, "a chip costs more than nothing");
+    });
     check(in);
   }
 
@@ -130,6 +134,23 @@ double tiers_of(double chips, double radix) {
   return tiers;
 }
 
+Installed with_networks_of(const hardware::Chip& chip) {
+  Installed out;
+  out.name = chip.id;
+  if (const auto& up = chip.network.scale_up) {
+    out.scale_up = static_cast<double>(up->links.value) * up->link_bandwidth.value;
+    out.is_switched = up->kind == "switched";
+    out.is_torus = up->kind == "torus";
+    out.domain = up->domain ? static_cast<double>(up->domain->value) : 1.0;
+    if (up->pod) {
+      out.domain = 1.0;
+      for (const std::int64_t side : up->pod->value) out.domain *= static_cast<double>(side);
+    }
+  }
+  if (const auto& network = chip.network.scale_out) out.scale_out = network->bandwidth.value;
+  return out;
+}
+
 template <class N>
 Owning<N> owning(const N& num, const OwningFigures& of, const Installed& chip) {
   Owning<N> out;
@@ -139,8 +160,9 @@ Owning<N> owning(const N& num, const OwningFigures& of, const Installed& chip) {
                      fmt::format("{} years at {} % interest", years, 100.0 * of.interest.typical.value)) /
            figure("share of hours in use", of.share);
   };
-  const auto chips = num.named("chip", num.given("made for", chip.made, chip.name) * figure("margin", of.margin) *
-                                           (num.given("one", 1.0, "chip in use") + figure("spares", of.spares)));
+  const auto price = chip.price ? num.given("price", *chip.price, chip.name)
+                                : num.given("made for", chip.made, chip.name) * figure("margin", of.margin);
+  const auto chips = num.named("chip", price * (num.given("one", 1.0, "chip in use") + figure("spares", of.spares)));
   const auto server = num.named("server", figure("server beside a chip", of.server));
   // Ports of the tiers: one of each link, two below the top; a transceiver at each end.
   const double tiers = chip.scale_out > BytesPerSecond() ? tiers_of(chip.chips / chip.domain, of.radix) : 0.0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/base/dtype.h"
+#include "assay/hardware/chip.h"
 #include "assay/predict/design/technology.h"
 
 namespace assay::design {
@@ -31,6 +32,7 @@ struct OwningFigures {
   std::vector<std::pair<std::string, double>> grids;    ///< grams of CO2 for a kWh
   double package_carbon = 0, memory_carbon = 0;         ///< grams of a package and of a GB
   std::vector<std::pair<std::string, double>> carbons;  ///< of a cm2 of good dies, by process
+  std::vector<std::pair<std::string, Dollars>> prices;  ///< of chips that are bought, by id
 };
 
 /// The figures of the catalogue, and what a user's file says instead; `file` names that in errors.
@@ -40,15 +42,19 @@ Result<OwningFigures> owning_figures(const hardware::Catalogue& catalogue, const
 /// A chip where it stands.
 struct Installed {
   std::string name;
-  Dollars made;             ///< what it takes to make it
-  Watts power, beside;      ///< of the chip, and of its share of the server
-  BytesPerSecond scale_up;  ///< one way, all links together; none: nothing
+  Dollars made;                    ///< what it takes to make it
+  std::optional<Dollars> price{};  ///< what it is bought for; instead of what it takes to make it, and a margin
+  Watts power, beside;             ///< of the chip, and of its share of the server
+  BytesPerSecond scale_up;         ///< one way, all links together; none: nothing
   bool is_switched = false, is_torus = false;
   double domain = 1;         ///< chips that scale-up links join
   BytesPerSecond scale_out;  ///< one way
   double chips = 1;          ///< of the whole cluster
   double carbon = 0;         ///< grams to make it
 };
+
+/// What a chip's file says of its networks.
+Installed with_networks_of(const hardware::Chip& chip);
 
 /// For an hour in which the chip is used.
 template <class N>

@@ -14,23 +14,12 @@ Result<design::OwningFigures> owning_of(const Request& request, const Context& c
 
 design::Installed installed(const DesignQuery& query, const design::ChipFigures<Plain>& figures, Watts power,
                             const hardware::Chip& chip, const design::OwningFigures& owning, double chips) {
-  design::Installed out;
+  design::Installed out = design::with_networks_of(chip);
   out.name = query.chip.id;
   out.made = figures.cost.all;
   out.power = power;
   out.chips = chips;
   out.beside = query.beside;
-  if (const auto& up = chip.network.scale_up) {
-    out.scale_up = static_cast<double>(up->links.value) * up->link_bandwidth.value;
-    out.is_switched = up->kind == "switched";
-    out.is_torus = up->kind == "torus";
-    out.domain = up->domain ? static_cast<double>(up->domain->value) : 1.0;
-    if (up->pod) {
-      out.domain = 1.0;
-      for (const std::int64_t side : up->pod->value) out.domain *= static_cast<double>(side);
-    }
-  }
-  if (const auto& network = chip.network.scale_out) out.scale_out = network->bandwidth.value;
   for (std::size_t i = 0; i < query.chip.dies.size(); ++i) {
     constexpr double mm2_of_a_cm2 = 100.0;
     const design::Die& die = query.chip.dies[i];

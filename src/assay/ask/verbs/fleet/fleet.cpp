@@ -14,9 +14,17 @@ namespace {
 
 using serving::FleetReplay, serving::ServedRequest;
 
-report::Members spread_members(const serving::Quantiles& of) {
+report::Members spread_members(const FleetQuery& query, const FleetReplay& replay, const serving::Quantiles& of,
+                               FleetReplay::Blocked counts) {
   const serving::Spread spread = of.spread();
-  return {{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p99", spread.p99}};
+  report::Members out{{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p99", spread.p99}}, range;
+  constexpr const char* names[] = {"p50", "p90", "p99"};
+  std::size_t i = 0;
+  if (replay.counts)
+    for (const auto& found : replay.counts->intervals(counts, {0.5, 0.9, 0.99}, query.traffic.seed))
+      range.emplace_back(names[i++], report::Members{{"low", Seconds(found.low)}, {"high", Seconds(found.high)}});
+  if (!range.empty()) out.emplace_back("interval", std::move(range));
+  return out;
 }
 
 report::Members fleet_members(const FleetQuery& query, const Candidate& chosen) {
@@ -67,10 +75,9 @@ Result<void> add_cost(const Context& context, const Candidate& chosen, report::M
   const FleetReplay& replay = *chosen.replay;
   const auto replicas = static_cast<double>(chosen.replicas);
   const TokensPerSecond tokens = replay.tokens_per_second();
-  if (const auto price = chosen.server->price())
-    out.emplace_back("cost",
-                     report::Members{{"per_day", replicas * *price * 1_day},
-                                     {"per_million_output_tokens", Tokens(1e6) * (replicas * *price / tokens)}});
+  if (const auto price = chosen.server->price(chosen.replicas))
+    out.emplace_back("cost", report::Members{{"per_day", *price * 1_day},
+                                             {"per_million_output_tokens", Tokens(1e6) * (*price / tokens)}});
   const hardware::Chip& chip = chosen.server->query->cluster.chip;
   ASSAY_TRY(load, serving::power_load_of(context.catalogue));
   const auto chips = static_cast<double>(chosen.server->chips());
@@ -104,9 +111,10 @@ void add_replay(const FleetQuery& query, const Candidate& chosen, report::Member
                       {"preemptions", number(replay.preemptions) / number(std::max<std::int64_t>(1, replay.requests))},
                       {"waiting_at_last_arrival", replay.waiting_at_last_arrival},
                       {"queue_growth", growth}});
-  out.emplace_back("time_to_first_token", spread_members(replay.first_token));
-  out.emplace_back("time_per_token", spread_members(replay.per_token));
-  out.emplace_back("end_to_end", spread_members(replay.whole));
+  out.emplace_back("time_to_first_token",
+                   spread_members(query, replay, replay.first_token, FleetReplay::first_token_counts));
+  out.emplace_back("time_per_token", spread_members(query, replay, replay.per_token, FleetReplay::per_token_counts));
+  out.emplace_back("end_to_end", spread_members(query, replay, replay.whole, FleetReplay::whole_counts));
   report::Members goodput{{"share", replay.good_share()}, {"requests_per_second", replay.good_per_second().value()}};
   if (query.limits.given()) goodput.emplace_back("wanted", query.limits.share);
   out.emplace_back("goodput", std::move(goodput));
@@ -129,8 +137,7 @@ report::Items alternative_rows(const FleetQuery& query, const FleetChoice& choic
       row.emplace_back("time_to_first_token", one.replay->first_token.spread().p99);
       row.emplace_back("time_per_token", one.replay->per_token.spread().p99);
     }
-    if (const auto price = server.price())
-      row.emplace_back("cost_per_day", static_cast<double>(one.replicas) * *price * 1_day);
+    if (const auto price = server.price(one.replicas)) row.emplace_back("cost_per_day", *price * 1_day);
     row.emplace_back("fewest_possible", one.fewest);
     if (!server.impossible.empty())
       row.emplace_back("why", server.impossible);
@@ -163,25 +170,16 @@ void explain(const ServedRequest& one, report::Response& response) {
   response.derived = {whole.id};
 }
 
-std::string row_of(const ServedRequest& one) {
-  return fmt::format("{},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f},{:.6f}\n", one.request.id,
-                     one.request.arrival, one.request.prompt, one.request.output, one.cached, one.replica,
-                     one.preemptions, one.for_places, one.for_cache, one.for_prompts, one.preempted, one.first_token(),
-                     one.per_token(), one.whole());
-}
-
-/// Plays the chosen fleet again for what a search does not keep: rows, and one request.
-void play_again(const Request& request, const FleetQuery& query, Candidate& chosen, report::Response& response) {
-  if (!request.has("rows") && !request.explain()) return;
+/// Plays the chosen fleet again for what a search does not keep: rows, steps, and one request.
+Result<void> play_again(const Request& request, const FleetQuery& query, Candidate& chosen,
+                        report::Response& response) {
+  if (!request.has("rows") && !request.has("steps") && !request.explain()) return {};
   serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas);
   const auto& miss = chosen.replay->first_miss;
   plan.kept = query.explained ? *query.explained : miss && miss->replica >= 0 ? miss->request.id : 0;
-  std::string rows =
-      "request,arrival,prompt,output,cached,replica,preemptions,waited_place,waited_cache,waited_prompts,preempted,"
-      "time_to_first_token,time_per_token,end_to_end\n";
-  if (request.has("rows")) plan.each = [&](const ServedRequest& one) { rows += row_of(one); };
+  ASSAY_TRY(files, FleetFiles::of(request, plan));
   chosen.replay = serving::replay_fleet(plan, query.traffic);
-  if (request.has("rows")) response.files.emplace_back(*request.value("rows"), std::move(rows));
+  return files.write(response);
 }
 
 std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
@@ -198,8 +196,8 @@ std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
   }
   text += fmt::format("; p99 {} to the first token, {} per token", human(replay.first_token.spread().p99),
                       human(replay.per_token.spread().p99));
-  if (const auto price = chosen.server->price())
-    text += fmt::format("; {} per day", human(static_cast<double>(chosen.replicas) * *price * 1_day));
+  if (const auto price = chosen.server->price(chosen.replicas))
+    text += fmt::format("; {} per day", human(*price * 1_day));
   return text;
 }
 
@@ -211,6 +209,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes = query.notes;
   FleetChoice choice = choose_fleet(query);
   Candidate& chosen = choice.candidates.front();
+  if (query.is_any)
+    response.notes.insert(response.notes.end(), chosen.server->query->notes.begin(), chosen.server->query->notes.end());
   report::Members& out = response.results;
   out.emplace_back("model", chosen.server->query->model().id);
   out.emplace_back("fleet", fleet_members(query, chosen));
@@ -222,7 +222,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   if (chosen.replay->requests == 0)
     return fail("--scale", "no request of the trace is left", "a larger scale, or another --seed");
-  play_again(request, query, chosen, response);
+  ASSAY_CHECK(play_again(request, query, chosen, response));
   if (request.explain()) {
     const auto& kept = chosen.replay->kept;
     if (!kept)
@@ -243,9 +243,17 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   add_replay(query, chosen, out);
   ASSAY_CHECK(add_cost(context, chosen, out));
+  add_other_prices(query, chosen, choice.margin, response);
   out.emplace_back("series", series_rows(chosen));
   if (choice.margin) out.emplace_back("margin", report::Members{{"scale", *choice.margin}});
-  if (query.is_search()) {
+  if (query.prices->table)
+    if (report::Items rows = rent_rows(choice); !rows.empty()) out.emplace_back("rent", std::move(rows));
+  if (query.is_any) {
+    report::Items passed = query.passed_over;
+    passed.insert(passed.end(), choice.passed_over.begin(), choice.passed_over.end());
+    if (!passed.empty()) out.emplace_back("not_tried", std::move(passed));
+    response.table_key = "rent";
+  } else if (query.is_search()) {
     out.emplace_back("alternatives", alternative_rows(query, choice));
     response.table_key = "alternatives";
   } else {
@@ -256,7 +264,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       report::Members{{"candidates", choice.fleets}, {"proved", choice.proved}, {"replayed", choice.replayed}});
   std::vector<const hardware::Chip*> chips;
   for (const FleetServer& server : query.servers) chips.push_back(&server.query->cluster.chip);
-  add_prices(chips, "cost", response);
+  if (!query.prices->table && !query.prices->owning) add_prices(chips, "cost", response);
   response.headline = headline_of(query, choice);
   if (!chosen.holds) response.outcome = report::Outcome::infeasible;
   if (request.picture()) response.picture = fleet_picture(query, chosen);

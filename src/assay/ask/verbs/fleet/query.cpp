@@ -7,6 +7,7 @@
 #include "assay/ask/verbs/fleet/fleet.h"
 #include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/ranges.h"
+#include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/base/text.h"
 #include "assay/predict/serving/load/loaded_server.h"
 #include "assay/predict/serving/load/prefix_cache.h"
@@ -158,7 +159,8 @@ Result<Request> server_request(const Request& request, const FleetQuery& query, 
       words.push_back(fmt::format("--{}={}", option, value));
     }
   };
-  for (const std::string_view option : server_options) add(option);
+  for (const std::string_view option : server_options)
+    if (option != "prices" || !names_path(request, "prices")) add(option);
   if (query.traced) return parse_request(words);
   for (const std::string_view option : made_options) add(option);
   return parse_request(words);
@@ -198,12 +200,6 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
 
 }  // namespace
 
-std::optional<DollarsPerSecond> FleetServer::price() const {
-  const hardware::Price* price = hardware::newest_price(query->cluster.chip);
-  if (!price) return std::nullopt;
-  return static_cast<double>(chips()) * price->value.value;
-}
-
 serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of) const {
   serving::FleetPlan plan;
   plan.server = &server.server;
@@ -211,9 +207,43 @@ serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of) 
   plan.routing = routing;
   plan.limits = limits;
   plan.context = server.query->model().max_context;
+  plan.has_intervals = true;
   if (traced && traced->prefixes) plan.prefixes = &*traced->prefixes;
   return plan;
 }
+
+namespace {
+
+/// One a cluster of --on; of those that may be any, the ones that can serve the model.
+Result<void> find_servers(const Request& request, const Context& context, FleetQuery& query) {
+  query.is_any = *request.value("on") == "any";
+  std::vector<std::string> clusters;
+  if (query.is_any) {
+    ASSAY_SET(clusters, clusters_of_any(context, query));
+  } else {
+    ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
+    clusters = range.clusters;
+  }
+  std::optional<Error> first;
+  for (const std::string& cluster : clusters) {
+    auto server = find_server(request, context, query, cluster);
+    if (!server && !query.is_any) return tl::unexpected<Error>(std::move(server).error());
+    std::string why = server ? server->impossible : server.error().what;
+    if (query.is_any && !why.empty()) {
+      query.passed_over.emplace_back(report::Members{{"what", cluster}, {"why", std::move(why)}});
+      if (!server && !first) first = std::move(server).error();
+      continue;
+    }
+    ASSAY_CHECK(add_fleet_prices(*query.prices, context, *server));
+    query.servers.push_back(*std::move(server));
+  }
+  if (!query.servers.empty()) return {};
+  if (first) return tl::unexpected<Error>(*std::move(first));
+  return fail("--on", "no chip of the table can serve the model",
+              "a smaller model, or narrower formats: --weights fp8");
+}
+
+}  // namespace
 
 Result<FleetQuery> read_fleet_query(const Request& request, const Context& context) {
   FleetQuery query;
@@ -243,14 +273,12 @@ Result<FleetQuery> read_fleet_query(const Request& request, const Context& conte
   }
   if (!request.has("on"))
     return fail("fleet", "--on is missing", "name the chips of one replica, e.g. --on h100-sxm:8", Error::Kind::usage);
-  ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
-  for (const std::string& cluster : range.clusters) {
-    ASSAY_TRY(server, find_server(request, context, query, cluster));
-    query.servers.push_back(std::move(server));
-  }
+  ASSAY_SET(query.prices, read_fleet_prices(request, context));
+  ASSAY_CHECK(find_servers(request, context, query));
   for (const FleetServer& server : query.servers)
     for (const std::string& note : server.query->notes)
-      if (std::find(query.notes.begin(), query.notes.end(), note) == query.notes.end()) query.notes.push_back(note);
+      if (!query.is_any && std::find(query.notes.begin(), query.notes.end(), note) == query.notes.end())
+        query.notes.push_back(note);
   if (!query.traced) {
     query.traffic.prompts = query.servers.front().query->question.lengths->prompt;
     query.traffic.outputs = query.servers.front().query->question.lengths->output;

@@ -1,7 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "assay/ask/verbs/fleet/fleet.h"
+#include "assay/base/text.h"
 #include "assay/predict/serving/load/fleet_bound.h"
 
 namespace assay::verbs::fleet {
@@ -16,26 +20,83 @@ void replay(const FleetQuery& query, std::int64_t replicas, Candidate& out, Flee
   ++choice.replayed;
 }
 
-/// The fewest replicas of a cluster that hold, or the most that may be chosen. Replays start from the fewest that have
-/// the time at all.
-Candidate fewest_that_hold(const FleetQuery& query, const FleetServer& server, FleetChoice& choice) {
+/// A candidate that is not replayed yet, with the fewest replicas that have the time for the traffic at all.
+Candidate unplayed(const FleetQuery& query, const FleetServer& server) {
   Candidate out{&server, query.replicas.back(), 1, {}, false};
-  if (!server.impossible.empty()) return out;
+  if (!server.impossible.empty() || !query.is_search()) return out;
   const serving::FleetPlan one = query.plan(server, 1);
-  if (query.is_search())
-    out.fewest = (serving::fewest_replicas(one, query.traffic) + server.engines() - 1) / server.engines();
-  for (const std::int64_t replicas : query.replicas)
+  out.fewest = (serving::fewest_replicas(one, query.traffic) + server.engines() - 1) / server.engines();
+  return out;
+}
+
+/// The fewest replicas of a cluster that hold, or the most that may be chosen; false where more would cost as much as
+/// `below`.
+bool find_fewest(const FleetQuery& query, Candidate& out, FleetChoice& choice,
+                 std::optional<DollarsPerSecond> below = std::nullopt) {
+  if (!out.server->impossible.empty()) return true;
+  for (const std::int64_t replicas : query.replicas) {
     if (replicas < out.fewest)
       ++choice.proved;
+    else if (!out.holds && below && out.server->price(replicas).value_or(*below) >= *below)
+      return false;
     else if (!out.holds)
       replay(query, replicas, out, choice);
-  return out;
+  }
+  return true;
 }
 
 /// Cost, or chips where a chip has no price.
 double size_of(const Candidate& candidate, bool priced) {
-  const auto replicas = static_cast<double>(candidate.replicas);
-  return replicas * (priced ? candidate.server->price()->value() : static_cast<double>(candidate.server->chips()));
+  if (priced) return candidate.server->price(candidate.replicas)->value();
+  return static_cast<double>(candidate.replicas * candidate.server->chips());
+}
+
+/// The ten cheapest instances of all that are on offer. A cluster whose fewest possible replicas cost more than the
+/// tenth found so far is left out: it cannot be among them.
+void choose_offers(const FleetQuery& query, FleetChoice& choice) {
+  constexpr std::size_t wanted = 10;
+  struct Open {
+    Candidate candidate;
+    DollarsPerSecond least;
+  };
+  std::vector<Open> open;
+  for (const FleetServer& server : query.servers) {
+    Candidate one = unplayed(query, server);
+    const auto least = server.price(std::max(one.fewest, query.replicas.front()));
+    const std::string reason = !least ? "no instance holds a replica" : "";
+    if (one.fewest > query.replicas.back() || !least)
+      choice.passed_over.emplace_back(
+          report::Members{{"what", server.cluster()},
+                          {"why", least ? fmt::format("{} replicas are too few", query.replicas.back()) : reason}});
+    else
+      open.push_back({std::move(one), *least});
+  }
+  std::stable_sort(open.begin(), open.end(), [](const Open& a, const Open& b) { return a.least < b.least; });
+  std::map<const hardware::InstanceOffer*, DollarsPerSecond> found;
+  const auto tenth = [&]() -> std::optional<DollarsPerSecond> {
+    if (found.size() < wanted) return std::nullopt;
+    std::vector<DollarsPerSecond> prices;
+    for (const auto& [offer, price] : found) prices.push_back(price);
+    std::nth_element(prices.begin(), prices.begin() + wanted - 1, prices.end());
+    return prices[wanted - 1];
+  };
+  for (Open& one : open) {
+    const auto most = tenth();
+    const bool is_cheap = (!most || one.least < *most) && find_fewest(query, one.candidate, choice, most);
+    if (!one.candidate.holds) {
+      const std::string why = !is_cheap
+                                  ? fmt::format("at least {} a day, and ten are cheaper", human(one.least * 1_day))
+                                  : fmt::format("{} replicas are too few", query.replicas.back());
+      choice.passed_over.emplace_back(report::Members{{"what", one.candidate.server->cluster()}, {"why", why}});
+      if (!choice.candidates.empty()) continue;
+    }
+    if (one.candidate.holds)
+      for (const Rental& rental : one.candidate.server->rentals(one.candidate.replicas)) {
+        const auto [at, is_new] = found.try_emplace(rental.offer, rental.price);
+        at->second = std::min(at->second, rental.price);
+      }
+    choice.candidates.push_back(std::move(one.candidate));
+  }
 }
 
 /// The scale up to which a fleet holds the traffic, within two percent; at most 16 times as much.
@@ -64,9 +125,16 @@ double margin_of(const FleetQuery& query, const Candidate& chosen, FleetChoice& 
 FleetChoice choose_fleet(const FleetQuery& query) {
   FleetChoice choice;
   choice.fleets = static_cast<std::int64_t>(query.replicas.size() * query.servers.size());
-  for (const FleetServer& server : query.servers) choice.candidates.push_back(fewest_that_hold(query, server, choice));
-  const bool priced = std::all_of(query.servers.begin(), query.servers.end(),
-                                  [](const FleetServer& server) { return server.price().has_value(); });
+  if (query.is_any) {
+    choose_offers(query, choice);
+    if (choice.candidates.empty()) choice.candidates.push_back(unplayed(query, query.servers.front()));
+  }
+  for (const FleetServer& server : query.servers) {
+    if (query.is_any) break;
+    find_fewest(query, choice.candidates.emplace_back(unplayed(query, server)), choice);
+  }
+  const bool priced = std::all_of(choice.candidates.begin(), choice.candidates.end(),
+                                  [](const Candidate& one) { return one.server->price(one.replicas).has_value(); });
   std::stable_sort(choice.candidates.begin(), choice.candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.holds != b.holds) return a.holds;
     if (a.holds) return size_of(a, priced) < size_of(b, priced);

@@ -33,13 +33,15 @@ constexpr Placeholders placeholders[] = {
     {{ValueKind::software}, "NAME[@VERSION]"},
     {{ValueKind::file}, "FILE FILE.json FILE.npz:NAME FILE|COMMAND"},
     {{ValueKind::records}, "FILE|JSON"},
+    {{ValueKind::provider}, "PROVIDER|FILE"},
     {{ValueKind::directory}, "DIR"},
     {{ValueKind::catalogue}, "DIR|JSON"},
     {{ValueKind::request}, "REQUEST"},
     // texts with a form of their own, which the help describes
     {{},
      "0..3 AXES B=1..4096 B=128,... B=240,... CHIP=USD CONDITION COUNT D+2F D=..,F=.. DEVICE FAMILY FORMAT HOW "
-     "I=4096,... KEY=VALUE LEVEL LEVELS LIST N/M NAME OP PLACE POLICY PROGRAM PROVIDER RxC TENSOR TEXT WAY WHAT WHEN "
+     "I=4096,... KEY=VALUE LEVEL LEVELS LIST N/M NAME OP PLACE POLICY PROGRAM PROVIDER RxC TENSOR TEXT USD WAY WHAT "
+     "WHEN "
      "WHERE WHO X,Y=4 X=4,Y=4 Z=4 batch=1..512 batch=1M..16M bm,bk,bn bytes=1kB..1GB interval|N%|none seq=1k..128k"},
 };
 
@@ -60,6 +62,8 @@ bool names_file(ValueKind kind, std::string_view value) {
     case ValueKind::catalogue:
     case ValueKind::records:
       return !trim(value).starts_with('{');
+    case ValueKind::provider:
+      return value.find_first_of("./") != std::string_view::npos;
     case ValueKind::cluster:
     case ValueKind::chip:
       return value.find('@') != std::string_view::npos;
@@ -93,10 +97,16 @@ ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
 }
 
 std::string_view name(ValueKind kind) {
-  constexpr std::string_view names[] = {"flag",     "text",      "choice",    "count",   "number", "share",
-                                        "quantity", "dtype",     "chip",      "cluster", "model",  "software",
-                                        "file",     "directory", "catalogue", "records", "request"};
+  constexpr std::string_view names[] = {"flag",     "text",      "choice",    "count",   "number",  "share",
+                                        "quantity", "dtype",     "chip",      "cluster", "model",   "software",
+                                        "file",     "directory", "catalogue", "records", "request", "provider"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+bool names_path(const Request& request, std::string_view option) {
+  const OptionSpec* spec = find_option(request.verb(), option);
+  const auto value = request.value(option);
+  return spec && value && names_file(type_of(*spec).kind, *value);
 }
 
 bool may_be_object(ValueKind kind) { return kind == ValueKind::model || kind == ValueKind::catalogue; }

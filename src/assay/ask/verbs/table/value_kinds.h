@@ -27,6 +27,7 @@ enum class ValueKind {
   catalogue,  ///< a directory of files, or the files in JSON
   records,    ///< a path that is read, or JSON lines
   request,    ///< another request: a command line, JSON, or @file
+  provider,   ///< of prices, or a path of a table of them
 };
 
 struct ValueType {
@@ -37,6 +38,8 @@ struct ValueType {
 ValueType type_of(const OptionSpec& option);
 ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument);
 std::string_view name(ValueKind kind);
+/// Whether the value of a given option is a path.
+bool names_path(const Request& request, std::string_view option);
 /// Whether JSON may hold an object for such a value.
 bool may_be_object(ValueKind kind);
 

@@ -31,6 +31,7 @@ class Fleet {
         most_misses_(misses_allowed(plan, traffic)),
         versions_(at(plan.replicas), 0),
         loads_(at(plan.replicas), 0) {
+    if (plan.has_intervals) out_.counts.emplace(FleetReplay::all_counts);
     watchers_.ended = [this](const ServedRequest& one) { ended(one); };
     watchers_.passed = [this](const ReplicaSpan& span) { passed(span); };
     replicas_.reserve(at(plan.replicas));  // they are referred to by nobody, but moving one costs
@@ -178,10 +179,15 @@ class Fleet {
     }
   }
 
+  void add(Quantiles& to, FleetReplay::Blocked counts, const ServedRequest& one, double time) {
+    const std::int64_t bin = to.add(time);
+    if (out_.counts) out_.counts->add(counts, one.request.arrival, bin);
+  }
+
   void ended(const ServedRequest& one) {
-    out_.first_token.add(one.first_token());
-    if (one.request.output > 1) out_.per_token.add(one.per_token());
-    out_.whole.add(one.whole());
+    add(out_.first_token, FleetReplay::first_token_counts, one, one.first_token());
+    if (one.request.output > 1) add(out_.per_token, FleetReplay::per_token_counts, one, one.per_token());
+    add(out_.whole, FleetReplay::whole_counts, one, one.whole());
     out_.prompt_tokens += one.request.prompt;
     out_.cached_tokens += one.cached;
     out_.output_tokens += one.request.output;
@@ -198,6 +204,7 @@ class Fleet {
   }
 
   void passed(const ReplicaSpan& span) {
+    if (plan_.each_span) plan_.each_span(span);
     out_.busy += span.to - span.from;
     out_.series.add(FleetReplay::waiting, span.from, span.to, static_cast<double>(span.waiting));
     out_.series.add(FleetReplay::running, span.from, span.to, static_cast<double>(span.running));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "assay/predict/serving/load/bootstrap.h"
 #include "assay/predict/serving/load/load_record.h"
 #include "assay/predict/serving/load/prefix_cache.h"
 #include "assay/predict/serving/load/replica.h"
@@ -36,7 +37,9 @@ struct FleetPlan {
   std::int64_t context = 0;              ///< tokens that the model takes; longer requests are refused; 0: any
   std::optional<std::int64_t> kept{};    ///< the number of a request to be kept whole
   bool may_stop = false;                 ///< as soon as the limits cannot be met any more
+  bool has_intervals = false;            ///< says how far percentiles may be off
   std::function<void(const ServedRequest&)> each{};
+  std::function<void(const ReplicaSpan&)> each_span{};
 };
 
 struct FleetReplay {
@@ -53,6 +56,8 @@ struct FleetReplay {
   bool stopped = false;          ///< the limits cannot be met
   enum Series { arriving, waiting, running, cached_pages, all_series };
   TimeSeries series{all_series};
+  enum Blocked { first_token_counts, per_token_counts, whole_counts, all_counts };
+  std::optional<BlockedCounts> counts;  ///< of the three times
 
   std::int64_t served() const { return requests - refused; }
   double good_share() const { return requests == 0 ? 1.0 : static_cast<double>(good) / static_cast<double>(requests); }

@@ -13,13 +13,15 @@ const double log_of_factor = std::log(bin_factor);
 
 }  // namespace
 
-void Quantiles::add(double value) {
+double Quantiles::edge(std::int64_t bin) { return std::exp(static_cast<double>(bin) * log_of_factor); }
+
+std::int64_t Quantiles::add(double value) {
   ++count_;
   sum_ += value;
   constexpr double least = 1e-9;  // a nanosecond: nothing of a request is quicker
   if (!(value > least)) {
     ++none_;
-    return;
+    return static_cast<std::int64_t>(std::floor(std::log(least) / log_of_factor));
   }
   const auto bin = static_cast<std::int64_t>(std::floor(std::log(value) / log_of_factor));
   if (bins_.empty()) least_ = bin;
@@ -30,6 +32,7 @@ void Quantiles::add(double value) {
   const std::size_t place = assay::at(bin - least_);
   if (place >= bins_.size()) bins_.resize(place + 1, 0);
   ++bins_[place];
+  return bin;
 }
 
 double Quantiles::at(double share) const {

@@ -11,7 +11,10 @@ namespace assay::serving {
 /// (Masson, Rim and Lee, "DDSketch", 2019).
 class Quantiles {
  public:
-  void add(double value);
+  /// Returns the bin.
+  std::int64_t add(double value);
+  /// Where a bin begins.
+  static double edge(std::int64_t bin);
   /// The value that this share of all is at or below.
   double at(double share) const;
   /// The most that so many of the largest values add up to.

@@ -193,7 +193,7 @@ void Replica::step_with_prompts(double until) {
   (wait == Wait::places  ? waited_places_
    : wait == Wait::cache ? waited_cache_
                          : waited_prompts_) += wait == Wait::none ? 0.0 : time;
-  pass(time, time, prompts, wait == Wait::places || wait == Wait::cache);
+  pass(1, time, time, prompts, wait == Wait::places || wait == Wait::cache);
   if (!whole) end_step(1);
   const double delivered = now_ + delivery(sequences);
   for (const std::int32_t slot : complete_) join(slot, delivered);
@@ -234,7 +234,7 @@ void Replica::steps_of_sequences(double until, bool is_full) {
   const double moment = incoming_.empty() ? until : std::min(until, sequences_[at(incoming_.front())].of.ready);
   const std::int64_t steps = steps_until_full(steps_until(moment, first, more));
   const auto k = static_cast<double>(steps);
-  pass(k * first + more * k * (k - 1.0) / 2.0, first + more * (k - 1.0), 0.0, is_full);
+  pass(steps, k * first + more * k * (k - 1.0) / 2.0, first + more * (k - 1.0), 0.0, is_full);
   end_step(steps);
   throw_out_until_it_fits();
 }
@@ -260,9 +260,10 @@ double Replica::soonest_end() const {
   return now_ + (k * first + step.each * k * (k - 1.0) / 2.0);
 }
 
-void Replica::pass(double time, double last, double for_prompts, bool is_full) {
+void Replica::pass(std::int64_t steps, double time, double last, double for_prompts, bool is_full) {
   if (watchers_.passed)
-    watchers_.passed({now_, now_ + time, running_, std::ssize(waiting_), pool_.taken(), for_prompts, is_full});
+    watchers_.passed(
+        {index_, now_, now_ + time, steps, last, running_, std::ssize(waiting_), pool_.taken(), for_prompts, is_full});
   now_ += time;
   started_ = now_ - last;
   ended_now_ = 0;

@@ -69,7 +69,10 @@ struct ServedRequest {
 
 /// What a replica did from one moment to another.
 struct ReplicaSpan {
+  std::int64_t replica = 0;
   double from = 0, to = 0;
+  std::int64_t steps = 1;  ///< each takes a little longer than the one before it
+  double last = 0;         ///< time of the last one
   std::int64_t running = 0, waiting = 0, pages = 0;
   double for_prompts = 0;  ///< part of the time that prompts added
   bool is_full = false;    ///< what waits has no place, or no room in the cache
@@ -131,7 +134,7 @@ class Replica {
   /// Steps until the first end or, if that is sooner, until one begins at or after a moment.
   std::int64_t steps_until(double moment, double first, double more) const;
   std::int64_t steps_until_full(std::int64_t steps) const;
-  void pass(double time, double last, double for_prompts, bool is_full);
+  void pass(std::int64_t steps, double time, double last, double for_prompts, bool is_full);
   void end_step(std::int64_t steps);
   void join(std::int32_t slot, double delivered);
   void finish(std::int32_t slot, double delivered);
