@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::string_view header = "cloud,instance,accelerator,count,ondemand_min_usd_h,spot_min_usd_h\n";
 
-Result<InstanceTable> read(std::string_view lines) {
+Result<InstanceTable> read_prices(std::string_view lines) {
   return read_instance_table(std::string(header) + std::string(lines), "t.csv", testing::catalogue());
 }
 
 TEST(InstanceTable, MachinesAndSlicesOfTheCatalogueSayWhatTheyHave) {
-  const auto table = read(
+  const auto table = read_prices(
       "# 2026-08-22\naws,p4d.24xlarge,A100,8,21.96,\naws,p4de.24xlarge,A100-80GB,8,27.45,9\n"
       "gcp,,tpu-v5litepod-8,1,9.6,1.4\nx,y,H100-80G-SXM5,2,5,\nx,z,K80,1,0.9,\nx,m,A10,0.5,0.4,\n");
   ASSERT_TRUE(table) << table.error().what;
@@ -34,7 +34,7 @@ TEST(InstanceTable, MachinesAndSlicesOfTheCatalogueSayWhatTheyHave) {
 }
 
 TEST(InstanceTable, EveryFaultHasItsLine) {
-  const auto table = read("a,b,H100,8,x,\na,b,H100,8\na,b,H100,-1,5,\na,b,H100,1,,\n");
+  const auto table = read_prices("a,b,H100,8,x,\na,b,H100,8\na,b,H100,-1,5,\na,b,H100,1,,\n");
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().where, "t.csv:2");
   ASSERT_EQ(table.error().also.size(), 3u);
