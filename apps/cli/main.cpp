@@ -226,7 +226,8 @@ Result<void> check_places(const verbs::Request& request) {
 Result<report::Format> chosen_format(const verbs::Request& request) {
   static constexpr std::pair<std::string_view, report::Format> formats[] = {
       {"table", report::Format::table}, {"tree", report::Format::tree}, {"json", report::Format::json},
-      {"csv", report::Format::csv},     {"md", report::Format::md},     {"svg", report::Format::svg}};
+      {"csv", report::Format::csv},     {"md", report::Format::md},     {"svg", report::Format::svg},
+      {"html", report::Format::html}};
   std::string name = request.value("format").value_or("");
   if (const auto output = output_file(request); name.empty() && output) {
     const std::string file = output->substr(output->rfind('/') + 1);
@@ -237,7 +238,7 @@ Result<report::Format> chosen_format(const verbs::Request& request) {
     for (const auto& [text, format] : formats) known = known || text == name;
     if (!known)
       return fail("--output", fmt::format("unknown file extension .{}", name),
-                  "use .txt, .json, .csv, .md or .svg, or give --format", Error::Kind::usage);
+                  "use .txt, .json, .csv, .md, .svg or .html, or give --format", Error::Kind::usage);
   }
   for (const auto& [text, format] : formats)
     if (text == name) return format;
@@ -288,7 +289,8 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   for_errors = options;
   if (!request.has("format"))
     for_errors.format = report::Format::table;  // the extension of --output is about that file only
-  if (format == report::Format::svg) request.want_picture();
+  if (format == report::Format::svg || (format == report::Format::html && request.verb().has_picture))
+    request.want_picture();
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& directory : catalogue_directories()) ASSAY_CHECK(catalogue.overlay(directory, "catalogue"));
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));

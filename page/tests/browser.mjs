@@ -6,7 +6,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import { extname, join, normalize } from "node:path";
+import { extname, join, normalize, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -584,6 +584,37 @@ const tests = {
       buffer: Buffer.from("no profile"),
     });
     await page.waitForFunction(() => /Nothing was priced/.test(document.querySelector("main").textContent));
+    await page.context().close();
+  },
+
+  "a report is one file that sorts and searches": async (base) => {
+    const file = join(shots, "report.html");
+    mkdirSync(shots, { recursive: true });
+    execFileSync(assay, ["profile", "../tests/data/profiles/llama8b-4l-train.kineto.json.gz", "--output", file]);
+    const page = await openPage(base);
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.goto(`file://${resolve(file)}`);
+    assert.equal(asked.length, 1); // nothing but itself
+    assert.match(await text(page, "h1"), /82\.3 ms on NVIDIA H200/);
+    assert.ok((await page.locator("figure svg").count()) >= 2); // the timeline and the difference
+    const table = page.locator("details", { has: page.locator("summary", { hasText: /^operations/ }) });
+    const calls = async () => (await table.locator("tbody tr:not([hidden]) td:nth-child(1)").allTextContents()).length;
+    const all = await calls();
+    await table.locator("th button", { hasText: /^time$/ }).click();
+    const at = await table.locator("th", { hasText: /^time$/ }).evaluate((head) => head.cellIndex);
+    const times = await table
+      .locator("tbody tr")
+      .evaluateAll((rows, cell) => rows.map((row) => Number(row.cells[cell].dataset.v)), at);
+    assert.deepEqual(
+      times,
+      [...times].sort((a, b) => b - a),
+    );
+    await table.locator("th button", { hasText: /^time$/ }).click(); // the other way round
+    assert.ok((await table.locator("tbody tr td:nth-child(1)").count()) === all);
+    await page.fill("input[type=search]", "aten::mm");
+    const left = await calls();
+    assert.ok(left > 0 && left < all, `${left} of ${all}`);
     await page.context().close();
   },
 };

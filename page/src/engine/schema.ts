@@ -2247,10 +2247,28 @@ export interface ProfileResults {
     kernel_wait: Quantity;
     other_wait: Quantity;
   }[];
+  collectives?: {
+    kind: string;
+    group?: string;
+    devices?: number;
+    calls: number;
+    bytes?: Quantity;
+    time: Quantity;
+    moving?: Quantity;
+    waiting?: Quantity;
+    skew?: Quantity;
+    largest_skew?: Quantity;
+    bus_bandwidth?: Quantity;
+    link?: Quantity;
+    link_share?: number;
+  }[];
   ranks?: {
     file: string;
     rank?: number;
     device: number;
+    holds_up?: Quantity;
+    waits?: Quantity;
+    because?: string;
     total_time: Quantity;
     busy_time: Quantity;
     idle_time: Quantity;
@@ -2275,8 +2293,13 @@ export interface ProfileResults {
   straggler?: {
     rank?: number;
     device: number;
-    computation_over_median: number;
+    computation_over_median?: number;
     extra_time: Quantity;
+    because: string;
+    causes?: {
+      cause: "computation" | "communication" | "copies" | "host" | "idle" | "unknown";
+      time: Quantity;
+    }[];
   };
   recovered?: {
     command: string;
@@ -2371,6 +2394,7 @@ export interface ProfileResults {
     };
     change: Quantity;
     relative_change?: number;
+    cause: string;
     categories: {
       label?: string;
       shapes?: string;
@@ -3841,7 +3865,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   profile: {
-    "file": {"help":"a profile, one of each rank, or BEFORE and AFTER","kind":"file"},
+    "file": {"help":"a profile, one of each rank or a folder of them, or BEFORE and AFTER","kind":"file"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a profile or a compiled program)","kind":"cluster","placeholder":"CLUSTER"},
     "element": {"help":"where an element lies in memory, e.g. 2,4 (for a shape)","kind":"text","placeholder":"LIST"},
     "graph": {"help":"draw the graph of the entry, or of the computation NAME (for a compiled program)","kind":"text","placeholder":"NAME"},

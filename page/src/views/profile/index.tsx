@@ -330,14 +330,7 @@ function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null 
   if (ranks.length < 2) return null;
   const most = Math.max(...ranks.map((one) => v(one.total_time)));
   return (
-    <Card
-      title="Ranks"
-      note={
-        r.straggler
-          ? `rank ${r.straggler.rank ?? r.straggler.device} computes ${time(v(r.straggler.extra_time))} longer than the median`
-          : undefined
-      }
-    >
+    <Card title="Ranks" note={r.straggler && `rank ${r.straggler.rank ?? r.straggler.device}: ${r.straggler.because}`}>
       <table class="rows tightrows">
         <thead>
           <tr>

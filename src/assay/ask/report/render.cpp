@@ -6,6 +6,7 @@
 #include <map>
 
 #include "assay/ask/report/derivation.h"
+#include "assay/ask/report/html.h"
 #include "assay/ask/report/layout.h"
 #include "assay/ask/report/reader.h"
 #include "assay/base/text.h"
@@ -463,6 +464,8 @@ std::string render(const Response& response, const RenderOptions& options) {
     case Format::svg:
       if (!response.picture) throw InternalError("a picture was asked for and not drawn");
       return draw::to_svg(*response.picture);
+    case Format::html:
+      return render_html(response);
     case Format::table:
       break;
   }

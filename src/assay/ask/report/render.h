@@ -7,7 +7,7 @@
 
 namespace assay::report {
 
-enum class Format { table, tree, json, csv, md, svg };
+enum class Format { table, tree, json, csv, md, svg, html };
 
 struct RenderOptions {
   Format format = Format::table;

@@ -25,7 +25,7 @@ const OptionSpec* find_option(const VerbSpec& verb, std::string_view name) {
 
 namespace {
 
-constexpr std::size_t max_words = 256;
+constexpr std::size_t max_words = 10'000;  // a profile of each rank is one
 
 std::vector<std::string> option_names(const VerbSpec& verb) {
   std::vector<std::string> names;
@@ -202,7 +202,7 @@ Result<void> Request::finish() const {
 }
 
 bool names_output_file(std::string_view output) {
-  constexpr std::string_view endings[] = {".txt", ".table", ".tree", ".json", ".csv", ".md", ".svg"};
+  constexpr std::string_view endings[] = {".txt", ".table", ".tree", ".json", ".csv", ".md", ".svg", ".html"};
   return output.find('/') != std::string_view::npos ||
          std::any_of(std::begin(endings), std::end(endings),
                      [&](std::string_view ending) { return output.ends_with(ending); });

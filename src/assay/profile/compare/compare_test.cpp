@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "assay/profile/compare/ranks.h"
 #include "assay/profile/compare/recovered.h"
 #include "assay/profile/compare/waterfall.h"
 #include "assay/profile/trace/readers.h"
@@ -331,8 +332,11 @@ TEST(Measured, CollectivesWaitForTheRankThatComesLast) {
   Profile early, late;
   early.call("c10d::allreduce_", "ncclDevKernel_AllReduce_Sum", 0, 30);
   late.call("c10d::allreduce_", "ncclDevKernel_AllReduce_Sum", 20, 10);
-  const trace::Trace other = late.read();
-  const MeasuredStep step = measured_step(early.read(), vocabulary(), 0, {{&other, 0}});
+  std::vector<trace::RankSummary> ranks;
+  const trace::Trace traces[] = {early.read(), late.read()};
+  for (const trace::Trace& trace : traces)
+    ranks.push_back(trace::rank_summary(trace, vocabulary(), 0, trace::device_events(trace, vocabulary()).at(0)));
+  const MeasuredStep step = measured_step(traces[0], vocabulary(), 0, waits_of(compare_ranks(ranks), ranks, 0));
   ASSERT_EQ(step.calls.size(), 1u);
   EXPECT_EQ(step.calls[0].waited, 20 * trace::ticks_per_microsecond);
 }

@@ -227,51 +227,16 @@ class Calls {
   std::map<std::pair<std::uint32_t, std::uint32_t>, OperationFacts> facts_;
 };
 
-/// Durations of the collectives of a device, by the name of the kernel and in order.
-std::map<std::string, std::vector<std::pair<std::uint32_t, Ticks>>> collectives_of(
-    const trace::Trace& trace, const trace::Vocabulary& vocabulary, const std::vector<PlacedEvent>& events) {
-  std::map<std::string, std::vector<std::pair<std::uint32_t, Ticks>>> out;
-  for (const PlacedEvent& placed : events)
-    if (vocabulary.categories[placed.category].work_class == trace::WorkClass::communication)
-      out[trace.name(trace.events[placed.event])].emplace_back(placed.event, trace.events[placed.event].duration);
-  return out;
-}
-
-/// How long each collective lasts beyond the same one on the rank that came last, which waits for nobody.
-std::unordered_map<std::uint32_t, Ticks> waits_of(const trace::Trace& trace, const trace::Vocabulary& vocabulary,
-                                                  const std::vector<PlacedEvent>& events,
-                                                  const std::vector<OtherRank>& others) {
-  std::unordered_map<std::uint32_t, Ticks> out;
-  const auto own = collectives_of(trace, vocabulary, events);
-  for (const OtherRank& other : others) {
-    const auto all = trace::device_events(*other.trace, vocabulary);
-    const auto device = all.find(other.device);
-    if (device == all.end()) continue;
-    const auto theirs = collectives_of(*other.trace, vocabulary, device->second);
-    for (const auto& [name, mine] : own) {
-      const auto same = theirs.find(name);
-      if (same == theirs.end() || same->second.size() != mine.size()) continue;
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        const Ticks longer = mine[i].second - same->second[i].second;
-        if (longer > 0) out[mine[i].first] = std::max(out[mine[i].first], longer);
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& vocabulary, std::int64_t device,
-                           const std::vector<OtherRank>& others) {
+                           const Waits& waits) {
   MeasuredStep out;
   const auto all = trace::device_events(trace, vocabulary);
   const auto found = all.find(device);
   if (found == all.end() || found->second.empty()) return out;
   const Window window = median_step(trace, vocabulary, device, found->second);
   const Sweep sweep(trace, vocabulary, window);
-  const auto waits =
-      others.empty() ? std::unordered_map<std::uint32_t, Ticks>{} : waits_of(trace, vocabulary, found->second, others);
   Calls calls(trace, vocabulary);
   for (std::size_t i = 0; i < window.events.size(); ++i) calls.add(window.events[i], sweep.alone[i], sweep.late[i]);
   out.calls = calls.finish();

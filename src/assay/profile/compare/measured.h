@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "assay/profile/trace/summary.h"
@@ -60,15 +61,12 @@ struct MeasuredStep {
   std::vector<MeasuredCall> calls;  ///< in the order in which the device started them
 };
 
-/// Another rank of the same run, to tell waiting from moving.
-struct OtherRank {
-  const trace::Trace* trace = nullptr;
-  std::int64_t device = 0;
-};
+/// How long collectives wait for other ranks, by their events.
+using Waits = std::unordered_map<std::uint32_t, trace::Ticks>;
 
 /// The step of median time or, without steps, the whole profile. While kernels run at once, the time belongs to
 /// computation before communication before copies, and to what began first.
 MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& vocabulary, std::int64_t device,
-                           const std::vector<OtherRank>& others = {});
+                           const Waits& waits = {});
 
 }  // namespace assay::compare

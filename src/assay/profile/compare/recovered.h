@@ -8,6 +8,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/model/transformer.h"
 #include "assay/profile/compare/measured.h"
+#include "assay/program/form/mesh.h"
 
 namespace assay::compare {
 
@@ -67,7 +68,8 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
 /// configuration.
 std::string model_argument(const RecoveredModel& model, const hardware::Catalogue& catalogue);
 
-/// A command line of train or serve on so many of a chip.
-std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip);
+/// A command line of train or serve; training may split its data over the axes of a mesh.
+std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip,
+                         const std::vector<program::MeshAxis>& axes = {});
 
 }  // namespace assay::compare

@@ -156,13 +156,17 @@ std::string model_argument(const RecoveredModel& wanted, const hardware::Catalog
   return configuration(wanted);
 }
 
-std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip) {
+std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip,
+                         const std::vector<program::MeshAxis>& axes) {
+  const std::int64_t ranks = program::Mesh{axes}.devices();
   std::string out;
   const std::string named = model.starts_with('{') ? fmt::format("'{}'", model) : model;
   switch (run.kind) {
     case RecoveredRun::Kind::training:
-      out = fmt::format("assay train {} --on {}:1 --batch {}seq --seq {} --micro-batch {}", named, chip,
-                        run.batch * run.microbatches, run.sequence, run.batch);
+      out = fmt::format("assay train {} --on {}:{} --batch {}seq --seq {} --micro-batch {}", named, chip, ranks,
+                        run.batch * run.microbatches * ranks, run.sequence, run.batch);
+      for (const program::MeshAxis& axis : axes)
+        if (axis.role) out += fmt::format(" --{} {}", program::name(*axis.role), axis.size);
       out += fmt::format(" --recompute {} --offload none", run.recomputes ? "full" : "none");
       if (run.updated)
         out += fmt::format(" --params {0} --grads {0} --moments {0} --optimizer none", name(*run.updated));

@@ -2,6 +2,7 @@
 // are none, by the names of processes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -18,7 +19,23 @@ struct KinetoArguments {
   double bytes = -1.0, flops = -1.0;
   std::string_view stream, dims, types, values, kernel, collective, category, name;
   bool graph = false;
+  struct {  ///< of a collective
+    std::string_view group, description, ranks, type;
+    std::int64_t sent = 0, received = 0, devices = 0;
+  } of;
 };
+
+/// The ranks of a group, as a list or as its text; none where some are left out.
+std::vector<std::int64_t> ranks_of(std::string_view text) {
+  std::vector<std::int64_t> out;
+  if (text.starts_with('[')) text.remove_prefix(1);
+  for (const std::string& part : split(text.substr(0, text.find(']')), ',')) {
+    const auto rank = whole_number(trim(part));
+    if (!rank || *rank < 0) return {};
+    out.push_back(*rank);
+  }
+  return out;
+}
 
 KinetoArguments read_arguments(JsonScanner& scanner) {
   KinetoArguments out;
@@ -55,6 +72,20 @@ KinetoArguments read_arguments(JsonScanner& scanner) {
       words(out.kernel);
     else if (is_word(key, "Collective name"))
       words(out.collective);
+    else if (is_word(key, "Process Group Name"))
+      words(out.of.group);
+    else if (is_word(key, "Process Group Description"))
+      words(out.of.description);
+    else if (is_word(key, "Process Group Ranks"))
+      words(out.of.ranks);
+    else if (is_word(key, "Group size"))
+      count(out.of.devices);
+    else if (is_word(key, "In msg nelems"))
+      count(out.of.sent);
+    else if (is_word(key, "Out msg nelems"))
+      count(out.of.received);
+    else if (is_word(key, "dtype"))
+      words(out.of.type);
     else if (is_word(key, "hlo_category"))
       words(out.category);
     else if (is_word(key, "name") && scanner.peek() == '"')
@@ -103,6 +134,7 @@ class KinetoReader {
       scanner.object([&](std::string_view inner) {
         if (inner == "rank") count(scanner, trace_.rank);
         if (inner == "world_size") count(scanner, trace_.world_size);
+        if (inner == "pg_config" && scanner.peek() == '[') scanner.array([&] { read_group(scanner); });
       });
     if (key == "deviceProperties" && scanner.peek() == '[')
       scanner.array([&] {
@@ -147,6 +179,45 @@ class KinetoReader {
 
   static void count(JsonScanner& scanner, std::optional<std::int64_t>& out) {
     if (const auto text = scanner.number_text()) out = whole_number(*text);
+  }
+
+  std::uint32_t group(std::string_view name) {
+    std::vector<ProcessGroup>& groups = trace_.groups;
+    const auto known =
+        std::find_if(groups.begin(), groups.end(), [&](const ProcessGroup& one) { return one.name == name; });
+    const auto place = static_cast<std::uint32_t>(known - groups.begin());
+    if (place == groups.size()) groups.push_back({std::string(name), "", 0, {}});
+    return place;
+  }
+
+  void read_group(JsonScanner& scanner) {
+    if (scanner.peek() != '{') return;
+    std::string name;
+    ProcessGroup read;
+    scanner.object([&](std::string_view key) {
+      const auto text = [&] { return scanner.peek() == '"' ? scanner.string() : scanner.raw(); };
+      if (key == "pg_name") name = unescaped(text());
+      if (key == "pg_desc") read.description = unescaped(text());
+      if (key == "pg_size") read.size = whole_number(scanner.number_text().value_or("")).value_or(0);
+      if (key == "ranks") read.ranks = ranks_of(scanner.raw());
+    });
+    read.name = name;
+    trace_.groups[group(name)] = std::move(read);
+  }
+
+  /// What the arguments of a kernel say of its collective.
+  void add_collective(std::uint32_t event) {
+    const auto& of = arguments_.of;
+    const std::uint32_t place = group(unescaped(of.group));
+    ProcessGroup& in = trace_.groups[place];
+    if (in.description.empty()) in.description = unescaped(of.description);
+    if (in.size <= 0) in.size = of.devices;
+    if (in.ranks.empty()) in.ranks = ranks_of(of.ranks);
+    const auto type = vocabulary_.dtype(of.type);
+    const auto bytes = [&](std::int64_t elements) {
+      return type && elements > 0 ? storage(*type, static_cast<double>(elements)) : Bytes();
+    };
+    trace_.collectives.push_back({event, place, bytes(of.sent), bytes(of.received)});
   }
 
   /// Names of processes and threads; XLA writes them before all events.
@@ -209,7 +280,10 @@ class KinetoReader {
       const std::int64_t device = arguments.device >= 0 ? arguments.device : whole_number(event.process).value_or(0);
       out.lane = lane(event.process, arguments.stream.empty() ? event.thread : arguments.stream, device);
       out.bytes = Bytes(arguments.bytes);
-      if (!arguments.collective.empty()) out.stated = text_id("collective:" + std::string(arguments.collective));
+      if (!arguments.collective.empty()) {
+        out.stated = text_id("collective:" + std::string(arguments.collective));
+        add_collective(static_cast<std::uint32_t>(trace_.events.size()));
+      }
     } else {
       out.lane = lane(event.process, event.thread, -1);
     }

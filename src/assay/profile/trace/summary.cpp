@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "assay/profile/trace/intervals.h"
+#include "assay/profile/trace/rank.h"
 
 namespace assay::trace {
 namespace {
@@ -19,9 +20,12 @@ class Categories {
   PlacedEvent place(std::uint32_t index) {
     const Event& event = trace_.events[index];
     Vocabulary::Found found = of(event.name);
-    // A stated kind is more exact than the name of a kernel that does one of several things.
-    if (event.stated != none && found.kind.empty())
-      if (const Vocabulary::Found stated = of(event.stated); stated.category + 1 < vocabulary_.categories.size())
+    // A stated kind is more exact than the name of a kernel that does one of several things, and a collective is stated
+    // by its name where its kernel only sends.
+    if (event.stated != none)
+      if (const Vocabulary::Found stated = of(event.stated);
+          stated.category + 1 < vocabulary_.categories.size() &&
+          (found.kind.empty() || (stated.category == found.category && !stated.kind.empty())))
         found = stated;
     if (is_unknown(found)) found = of_operation(event, found);
     PlacedEvent out{index, found.category, found.kind, false};
@@ -84,55 +88,12 @@ class Categories {
   std::unordered_map<std::uint32_t, Vocabulary::Found> found_;
 };
 
-DeviceTimes times_of(const Trace& trace, const Vocabulary& vocabulary, const std::vector<PlacedEvent>& events) {
-  std::vector<Interval> by_class[3], kernels, all;
-  for (const PlacedEvent& placed : events) {
-    const Event& event = trace.events[placed.event];
-    const Category& category = vocabulary.categories[placed.category];
-    const Interval interval{event.start, event.end()};
-    all.push_back(interval);
-    by_class[static_cast<std::size_t>(category.work_class)].push_back(interval);
-    if (category.work_class == WorkClass::computation && !category.fills) kernels.push_back(interval);
-  }
-  const Intervals computing = united(std::move(by_class[0])), communicating = united(std::move(by_class[1])),
-                  copying = united(std::move(by_class[2])), busy = united(std::move(all));
-  DeviceTimes out;
-  if (busy.empty()) return out;
-  out.total = seconds(busy.back().end - busy.front().begin);
-  out.busy = seconds(covered(busy));
-  out.idle = seconds(busy.back().end - busy.front().begin - covered(busy));
-  out.computation = seconds(covered(computing));
-  out.communication = seconds(covered(communicating));
-  out.copies = seconds(covered(copying));
-  out.exposed_communication = seconds(covered(difference(communicating, computing)));
-  out.exposed_copies = seconds(covered(difference(difference(copying, computing), communicating)));
-  const Intervals in_kernels = united(std::move(kernels));
-  out.without_fills = seconds(covered(in_kernels));
-  out.overlap = seconds(covered(communicating) - covered(difference(communicating, in_kernels)));
-  return out;
-}
-
 std::optional<RecomputationTimes> recomputation_times(const Trace& trace, const Vocabulary& vocabulary,
                                                       const std::vector<PlacedEvent>& events) {
   std::vector<PlacedEvent> recomputed, rest;
   for (const PlacedEvent& placed : events) (placed.recomputed ? recomputed : rest).push_back(placed);
   if (recomputed.empty()) return std::nullopt;
   return RecomputationTimes{times_of(trace, vocabulary, recomputed), times_of(trace, vocabulary, rest)};
-}
-
-std::vector<CategoryTime> category_times(const Trace& trace, const std::vector<PlacedEvent>& events) {
-  std::map<std::pair<std::size_t, std::string_view>, std::pair<std::int64_t, double>> sums;
-  for (const PlacedEvent& placed : events) {
-    auto& [count, time] = sums[{placed.category, placed.kind}];
-    ++count;
-    time += static_cast<double>(trace.events[placed.event].duration);
-  }
-  std::vector<CategoryTime> out;
-  for (const auto& [key, sum] : sums)
-    out.push_back({key.first, std::string(key.second), sum.first, seconds(sum.second)});
-  std::stable_sort(out.begin(), out.end(),
-                   [](const CategoryTime& a, const CategoryTime& b) { return a.time > b.time; });
-  return out;
 }
 
 /// Sums over calls of operations that are alike.
@@ -224,29 +185,6 @@ class Grouping {
   std::unordered_map<std::uint32_t, const OperationForm*> forms_;
 };
 
-/// A gap between events of the device.
-struct Gap {
-  const Event *after, *before;
-  bool host_bound;
-
-  Ticks length() const { return before->start - after->end(); }
-};
-
-/// In order of time; `events` is in order of starts.
-std::vector<Gap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events) {
-  std::vector<Gap> out;
-  const Event* last = nullptr;  // of all so far, the one that ends last
-  for (const PlacedEvent& placed : events) {
-    const Event& event = trace.events[placed.event];
-    if (last && event.start > last->end()) {
-      const Event* launch = launch_of(trace, event);
-      out.push_back({last, &event, launch && launch->start > last->end()});
-    }
-    if (!last || event.end() > last->end()) last = &event;
-  }
-  return out;
-}
-
 IdleGap described(const Trace& trace, const Gap& gap, Ticks origin) {
   IdleGap out;
   out.start = seconds(gap.after->end() - origin);
@@ -308,55 +246,71 @@ std::vector<StepRange> step_ranges(const Trace& trace, const Vocabulary& vocabul
   return out;
 }
 
-DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, std::int64_t device,
-                         const std::vector<PlacedEvent>& events) {
-  DeviceSummary out;
-  out.rank = trace.rank;
-  out.device = device;
-  for (const DeviceProperties& known : trace.devices)
-    if (known.id == device) out.name = known.name;
-  // Drivers of some makers number devices by their place on the bus; all devices of a machine are alike.
-  if (out.name.empty() && !trace.devices.empty()) out.name = trace.devices.front().name;
-  out.events = static_cast<std::int64_t>(events.size());
-  double sum = 0.0;
-  std::vector<PlacedEvent> linked;
-  std::unordered_map<std::uint32_t, int> of_launch;
-  for (const PlacedEvent& placed : events) ++of_launch[trace.events[placed.event].parent];
-  Grouping grouping(trace, vocabulary);
+}  // namespace
+
+DeviceTimes times_of(const Trace& trace, const Vocabulary& vocabulary, const std::vector<PlacedEvent>& events) {
+  std::vector<Interval> by_class[3], kernels, all;
   for (const PlacedEvent& placed : events) {
     const Event& event = trace.events[placed.event];
-    sum += static_cast<double>(event.duration);
-    out.graph_events += event.graph ? 1 : 0;
-    out.launched += launch_of(trace, event) ? 1 : 0;
-    // One arrow is drawn for all that a graph replays.
-    if (event.arrow || (launch_of(trace, event) && of_launch[event.parent] > 1)) linked.push_back(placed);
-    grouping.add(placed);
+    const Category& category = vocabulary.categories[placed.category];
+    const Interval interval{event.start, event.end()};
+    all.push_back(interval);
+    by_class[static_cast<std::size_t>(category.work_class)].push_back(interval);
+    if (category.work_class == WorkClass::computation && !category.fills) kernels.push_back(interval);
   }
-  out.kernel_time = seconds(sum);
-  out.times = times_of(trace, vocabulary, events);
-  out.recomputation = recomputation_times(trace, vocabulary, events);
-  if (trace.has_arrows && linked.size() < events.size()) {
-    out.linked = times_of(trace, vocabulary, linked);
-    out.linked_recomputation = recomputation_times(trace, vocabulary, linked);
-  }
-  out.categories = category_times(trace, events);
-  out.operations = grouping.finish();
-  std::vector<Gap> gaps = idle_gaps(trace, events);
-  for (const Gap& gap : gaps)
-    if (gap.host_bound) out.host_bound += seconds(gap.length());
-  std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.length() > b.length(); });
-  constexpr std::size_t most_gaps = 20;
-  if (gaps.size() > most_gaps) gaps.resize(most_gaps);
-  for (const Gap& gap : gaps) out.gaps.push_back(described(trace, gap, trace.events[events.front().event].start));
-  out.streams = stream_times(trace, events);
-  const DeviceSteps steps = device_steps(trace, vocabulary, device, events);
-  out.steps_by_optimizer = steps.by_optimizer;
-  for (const StepEvents& step : steps.steps)
-    out.steps.push_back({step.name, seconds(step.end - step.begin), times_of(trace, vocabulary, step.events)});
+  const Intervals computing = united(std::move(by_class[0])), communicating = united(std::move(by_class[1])),
+                  copying = united(std::move(by_class[2])), busy = united(std::move(all));
+  DeviceTimes out;
+  if (busy.empty()) return out;
+  out.total = seconds(busy.back().end - busy.front().begin);
+  out.busy = seconds(covered(busy));
+  out.idle = seconds(busy.back().end - busy.front().begin - covered(busy));
+  out.computation = seconds(covered(computing));
+  out.communication = seconds(covered(communicating));
+  out.copies = seconds(covered(copying));
+  out.exposed_communication = seconds(covered(difference(communicating, computing)));
+  out.exposed_copies = seconds(covered(difference(difference(copying, computing), communicating)));
+  const Intervals in_kernels = united(std::move(kernels));
+  out.without_fills = seconds(covered(in_kernels));
+  out.overlap = seconds(covered(communicating) - covered(difference(communicating, in_kernels)));
   return out;
 }
 
-}  // namespace
+std::vector<CategoryTime> category_times(const Trace& trace, const std::vector<PlacedEvent>& events) {
+  std::map<std::pair<std::size_t, std::string_view>, std::pair<std::int64_t, double>> sums;
+  for (const PlacedEvent& placed : events) {
+    auto& [count, time] = sums[{placed.category, placed.kind}];
+    ++count;
+    time += static_cast<double>(trace.events[placed.event].duration);
+  }
+  std::vector<CategoryTime> out;
+  for (const auto& [key, sum] : sums)
+    out.push_back({key.first, std::string(key.second), sum.first, seconds(sum.second)});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const CategoryTime& a, const CategoryTime& b) { return a.time > b.time; });
+  return out;
+}
+
+std::vector<Gap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events) {
+  std::vector<Gap> out;
+  const Event* last = nullptr;  // of all so far, the one that ends last
+  for (const PlacedEvent& placed : events) {
+    const Event& event = trace.events[placed.event];
+    if (last && event.start > last->end()) {
+      const Event* launch = launch_of(trace, event);
+      out.push_back({last, &event, launch && launch->start > last->end()});
+    }
+    if (!last || event.end() > last->end()) last = &event;
+  }
+  return out;
+}
+
+std::string device_name(const Trace& trace, std::int64_t device) {
+  for (const DeviceProperties& known : trace.devices)
+    if (known.id == device && !known.name.empty()) return known.name;
+  // Drivers of some makers number devices by their place on the bus; all devices of a machine are alike.
+  return trace.devices.empty() ? "" : trace.devices.front().name;
+}
 
 const Event* launch_of(const Trace& trace, const Event& event) {
   if (event.parent == none || trace.events[event.parent].kind != EventKind::launch) return nullptr;
@@ -424,10 +378,54 @@ std::map<std::int64_t, std::vector<PlacedEvent>> device_events(const Trace& trac
   return out;
 }
 
+DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, const RankSummary& rank,
+                         const std::vector<PlacedEvent>& events) {
+  DeviceSummary out;
+  out.rank = rank.rank;
+  out.device = rank.device;
+  out.name = rank.device_name;
+  out.times = rank.times;
+  out.categories = rank.categories;
+  out.host_bound = rank.host_bound;
+  out.events = static_cast<std::int64_t>(events.size());
+  double sum = 0.0;
+  std::vector<PlacedEvent> linked;
+  std::unordered_map<std::uint32_t, int> of_launch;
+  for (const PlacedEvent& placed : events) ++of_launch[trace.events[placed.event].parent];
+  Grouping grouping(trace, vocabulary);
+  for (const PlacedEvent& placed : events) {
+    const Event& event = trace.events[placed.event];
+    sum += static_cast<double>(event.duration);
+    out.graph_events += event.graph ? 1 : 0;
+    out.launched += launch_of(trace, event) ? 1 : 0;
+    // One arrow is drawn for all that a graph replays.
+    if (event.arrow || (launch_of(trace, event) && of_launch[event.parent] > 1)) linked.push_back(placed);
+    grouping.add(placed);
+  }
+  out.kernel_time = seconds(sum);
+  out.recomputation = recomputation_times(trace, vocabulary, events);
+  if (trace.has_arrows && linked.size() < events.size()) {
+    out.linked = times_of(trace, vocabulary, linked);
+    out.linked_recomputation = recomputation_times(trace, vocabulary, linked);
+  }
+  out.operations = grouping.finish();
+  std::vector<Gap> gaps = idle_gaps(trace, events);
+  std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.length() > b.length(); });
+  constexpr std::size_t most_gaps = 20;
+  if (gaps.size() > most_gaps) gaps.resize(most_gaps);
+  for (const Gap& gap : gaps) out.gaps.push_back(described(trace, gap, trace.events[events.front().event].start));
+  out.streams = stream_times(trace, events);
+  const DeviceSteps steps = device_steps(trace, vocabulary, rank.device, events);
+  out.steps_by_optimizer = steps.by_optimizer;
+  for (const StepEvents& step : steps.steps)
+    out.steps.push_back({step.name, seconds(step.end - step.begin), times_of(trace, vocabulary, step.events)});
+  return out;
+}
+
 std::vector<DeviceSummary> summarize(const Trace& trace, const Vocabulary& vocabulary) {
   std::vector<DeviceSummary> out;
   for (const auto& [device, events] : device_events(trace, vocabulary))
-    out.push_back(summary_of(trace, vocabulary, device, events));
+    out.push_back(summary_of(trace, vocabulary, rank_summary(trace, vocabulary, device, events), events));
   return out;
 }
 

@@ -53,12 +53,17 @@ struct DeviceTimes {
   Seconds overlap;                ///< communication while a kernel computes, without fills
 };
 
+DeviceTimes times_of(const Trace& trace, const Vocabulary& vocabulary, const std::vector<PlacedEvent>& events);
+
 struct CategoryTime {
   std::size_t category = 0;  ///< in Vocabulary::categories
   std::string kind;          ///< within it; may be empty
   std::int64_t count = 0;
   Seconds time;  ///< sum over its kernels; those that run at once are counted twice
 };
+
+/// The longest first.
+std::vector<CategoryTime> category_times(const Trace& trace, const std::vector<PlacedEvent>& events);
 
 /// Calls of one operation with equal inputs or, where none is known, of one kernel.
 struct OperationTime {
@@ -69,6 +74,16 @@ struct OperationTime {
   Seconds time, shortest, longest;  ///< of all calls; of one kernel
   std::optional<Work> work;         ///< of one call
 };
+
+/// A stretch of time without an event of the device.
+struct Gap {
+  const Event *after, *before;
+  bool host_bound;  ///< the launch came after the device ran dry
+
+  Ticks length() const { return before->start - after->end(); }
+};
+/// In order of time.
+std::vector<Gap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events);
 
 /// The device waits.
 struct IdleGap {
@@ -117,6 +132,13 @@ struct DeviceSummary {
   bool steps_by_optimizer = false;  ///< for want of better marks, steps end with updates of the weights
 };
 
+/// The name of a device as the driver has it; may be empty.
+std::string device_name(const Trace& trace, std::int64_t device);
+
+struct RankSummary;
+/// Of one device; `rank` is what is known of it beside the others.
+DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, const RankSummary& rank,
+                         const std::vector<PlacedEvent>& events);
 /// One for each device with events, in order of their numbers.
 std::vector<DeviceSummary> summarize(const Trace& trace, const Vocabulary& vocabulary);
 

@@ -80,6 +80,20 @@ struct DeviceStep {
   Ticks start = 0, end = 0;
 };
 
+/// Ranks that communicate with each other.
+struct ProcessGroup {
+  std::string name, description;    ///< as the framework has them; either may be empty
+  std::int64_t size = 0;            ///< 0: not known
+  std::vector<std::int64_t> ranks;  ///< empty where the file leaves some out
+};
+
+/// What a file says of a collective beside its kernel.
+struct Collective {
+  std::uint32_t event = 0;  ///< in Trace::events
+  std::uint32_t group = 0;  ///< in Trace::groups
+  Bytes sent, received;     ///< of this rank, as the framework counts its messages; 0: not known
+};
+
 /// One file: one process, in most cases one rank with one device.
 struct Trace {
   std::string file;
@@ -89,8 +103,10 @@ struct Trace {
   std::vector<Lane> lanes;
   std::vector<Event> events;
   std::vector<DeviceStep> steps;
-  bool has_arrows = false;  ///< from launches to work of devices
-  std::int64_t unread = 0;  ///< events without a time, or that end before they start
+  std::vector<ProcessGroup> groups;
+  std::vector<Collective> collectives;  ///< in order of their events
+  bool has_arrows = false;              ///< from launches to work of devices
+  std::int64_t unread = 0;              ///< events without a time, or that end before they start
 
   const std::string& name(const Event& event) const { return names[event.name]; }
 };

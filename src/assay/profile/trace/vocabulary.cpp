@@ -106,6 +106,15 @@ void read_remedy(RemedyText& out, RecordReader& reader) {
   read_lower_case(reader, "without", out.without);
 }
 
+void read_group(GroupNames& out, RecordReader& reader) {
+  using program::Role;
+  constexpr std::pair<std::string_view, Role> roles[] = {{"dp", Role::data},   {"fsdp", Role::fsdp},
+                                                         {"ep", Role::expert}, {"cp", Role::context},
+                                                         {"tp", Role::tensor}, {"pp", Role::pipeline}};
+  reader.word("role", roles, out.role);
+  read_lower_case(reader, "names", out.names);
+}
+
 void read_profiler(Vocabulary& out, RecordReader& reader) {
   std::string id, name;
   reader.text("id", id);
@@ -116,6 +125,7 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.items("line", out.lines, read_line);
   reader.items("step", out.steps, read_step);
   reader.items("remedy", out.remedies, read_remedy);
+  reader.items("group", out.groups, read_group);
   reader.optional_table("host", [&](RecordReader& inner) {
     inner.count("ahead", out.host.ahead);
     inner.number("pause", out.host.pause);

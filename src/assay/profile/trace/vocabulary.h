@@ -12,6 +12,7 @@
 #include "assay/base/dtype.h"
 #include "assay/base/result.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/program/form/mesh.h"
 
 namespace assay::trace {
 
@@ -104,6 +105,12 @@ struct UpdateKernels {
   std::int64_t weights = 0;  ///< of one kernel; 0: not known
 };
 
+/// How frameworks describe groups of ranks along one axis of a mesh, in lower case.
+struct GroupNames {
+  program::Role role = program::Role::data;
+  std::vector<std::string> names;
+};
+
 /// A change to a program that may save time, and how people make it.
 struct RemedyText {
   std::string id, change;
@@ -121,6 +128,7 @@ struct Vocabulary {
   std::vector<DeviceLine> lines;
   std::vector<StepSigns> steps;
   std::vector<RemedyText> remedies;
+  std::vector<GroupNames> groups;
   HostHabits host;
   ClockHabits clock;
   UpdateKernels update;

@@ -84,6 +84,23 @@ TEST(Vocabulary, ProductsAndAttentionOfManyLibraries) {
 
 TEST(Vocabulary, LibrariesOfManyKindsOfKernelsAreNoKind) {
   expect_all({
+      {"kernel_unified_attention_3d", "attention"},
+      {"reduce_segments", "attention"},
+      {"kernel_mha", "attention"},
+      {"sm90_fp8_paged_mqa_logits", "attention"},
+      {"fused_recurrent_gated_delta_rule_fwd_kernel", "attention"},
+      {"void tensorrt_llm::kernels::applyMLARopeAndAssignQKVKernelGeneration<>", "attention"},
+      {"void vllm::concat_and_cache_mla_kernel<>", "routing"},
+      {"void vllm::moe::topkGatingSoftmax<8, 256>", "routing"},
+      {"moe_sum_reduce_warp_per_token", "routing"},
+      {"pre_reorder_triton_kernel", "routing"},
+      {"void tensorrt_llm::kernels::cutlass_kernels::expandInputRowsKernel<>", "routing"},
+      {"create_flashinfer_kv_indices_triton", "routing"},
+      {"void (anonymous namespace)::resolve_future_token_ids_kernel<long>", "routing"},
+      {"void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<>", "element-wise"},
+      {"_per_token_group_quant_fp8", "element-wise"},
+      {"fused_moe_kernel", "matmul"},
+      {"bmm_E4m3_E4m3E4m3_Fp32_t128x8x128_s6_et64x8_m64x8x32_tma_dynBatch_sm100f", "matmul"},
       {"void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>", "normalization"},
       {"void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, silu>", "element-wise"},
       {"void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheKernel<true, 128u>", "element-wise"},

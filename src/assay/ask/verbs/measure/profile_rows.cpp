@@ -161,7 +161,7 @@ Result<ProfiledRows> profiled_rows(const std::string& file, std::string_view whe
   const std::size_t folder = file.rfind('/');
   const std::string name = folder == std::string::npos ? file : file.substr(folder + 1);
   profile::Sources sources;
-  sources.profiles.push_back({name, std::move(bytes)});
+  sources.profiles.push_back({name, std::move(bytes), std::nullopt});
   ASSAY_TRY(query, profile::read_query(request, context, std::move(sources)));
   const profile::Device& device = query.device();
   const compare::MeasuredStep step =

@@ -216,7 +216,7 @@ Result<Comparison> compare_with(const Query& query, const compare::MeasuredStep&
   const bool communicates =
       std::any_of(out.measured.calls.begin(), out.measured.calls.end(),
                   [](const compare::MeasuredCall& call) { return call.work == trace::WorkClass::communication; });
-  if (communicates && query.devices.size() == 1)
+  if (communicates && query.ranks.size() == 1)
     out.notes.emplace_back("with one rank, waiting for other ranks cannot be told from moving data: give all of them");
   note_formats(out);
   return out;
@@ -282,37 +282,47 @@ void add_against(const Comparison& comparison, const std::vector<Remedy>& remedi
                    }));
 }
 
-draw::Scene waterfall_picture(const Comparison& comparison) {
-  const compare::Waterfall& gap = comparison.waterfall;
+draw::Scene change_picture(const ChangeStory& story) {
   draw::Timeline timeline;
-  timeline.title = fmt::format("From predicted to measured: {}", comparison.prediction.what);
-  timeline.subtitle = comparison.command;
+  timeline.title = story.title;
+  timeline.subtitle = story.subtitle;
   timeline.classes = {
       {"whole step", draw::fixed_cost_colour}, {"slower", draw::network_colour}, {"faster", draw::arithmetic_colour}};
   const auto signed_text = [](Seconds by) { return (by > Seconds(0) ? "+" : "") + report::short_quantity(by); };
-  Seconds at = gap.predicted;
+  Seconds at = story.before;
   const auto bar = [&](std::string lane, Seconds from, Seconds to, std::string label, int colour) {
     timeline.bars.push_back({timeline.lanes.size(), from, to, std::move(label), colour});
     timeline.lanes.push_back({std::move(lane)});
   };
-  bar("predicted", Seconds(0), gap.predicted, report::short_quantity(gap.predicted), 0);
-  constexpr double least = 0.001;  // of the step: what is smaller is drawn as one
-  Seconds rest;
-  for (const compare::GapItem& one : gap.items) {
-    const Seconds by = one.difference();
-    if (std::abs(by.value()) < least * gap.measured.value()) {
-      rest += by;
-      continue;
-    }
-    bar(fmt::format("{} {}", item_name(one), signed_text(by)), std::min(at, at + by), std::max(at, at + by), "",
+  const auto change = [&](const std::string& what, Seconds by) {
+    bar(fmt::format("{} {}", what, signed_text(by)), std::min(at, at + by), std::max(at, at + by), "",
         by > Seconds(0) ? 1 : 2);
     at += by;
-  }
-  if (rest != Seconds(0))
-    bar(fmt::format("all others {}", signed_text(rest)), std::min(at, at + rest), std::max(at, at + rest), "",
-        rest > Seconds(0) ? 1 : 2);
-  bar("measured", Seconds(0), gap.measured, report::short_quantity(gap.measured), 0);
+  };
+  bar(story.from, Seconds(0), story.before, report::short_quantity(story.before), 0);
+  constexpr double least = 0.001;  // of the step: what is smaller is drawn as one
+  Seconds rest;
+  for (const auto& [what, by] : story.changes)
+    if (std::abs(by.value()) < least * story.after.value())
+      rest += by;
+    else
+      change(what, by);
+  if (rest != Seconds(0)) change("all others", rest);
+  bar(story.to, Seconds(0), story.after, report::short_quantity(story.after), 0);
   return draw::draw_timeline(timeline);
+}
+
+draw::Scene waterfall_picture(const Comparison& comparison) {
+  const compare::Waterfall& gap = comparison.waterfall;
+  ChangeStory story{fmt::format("From predicted to measured: {}", comparison.prediction.what),
+                    comparison.command,
+                    "predicted",
+                    "measured",
+                    gap.predicted,
+                    gap.measured,
+                    {}};
+  for (const compare::GapItem& one : gap.items) story.changes.emplace_back(item_name(one), one.difference());
+  return change_picture(story);
 }
 
 }  // namespace assay::verbs::profile

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/profile/profile.h"
 
 namespace assay::verbs::profile {
@@ -12,6 +15,7 @@ namespace trace = assay::trace;
 /// One thing in both profiles.
 struct Pair {
   std::string label, shapes, category, kind;
+  std::string kernel[2];  ///< the one that takes longest; empty: none runs
   double calls[2] = {0.0, 0.0};
   Seconds time[2];
 
@@ -48,18 +52,98 @@ std::vector<Pair> values_of(std::map<Key, Pair> pairs) {
   return out;
 }
 
+/// The parts of a time, which add up to it, for each unit of work.
+struct Side {
+  double units = 1.0;  ///< steps, or 1
+  std::vector<Seconds> parts;
+  Seconds total, host;
+
+  Side(const trace::DeviceSummary& summary, bool by_step) {
+    if (by_step) units = static_cast<double>(summary.steps.size());
+    const trace::DeviceTimes& times = summary.times;
+    for (const Seconds part : {times.computation, times.exposed_communication, times.exposed_copies, times.idle})
+      parts.push_back(part / units);
+    total = times.total / units;
+    host = summary.host_bound / units;
+  }
+};
+constexpr std::string_view part_names[] = {"computation", "exposed communication", "exposed copies", "idle"};
+enum Part : std::size_t { computation, communication, copies, idle };
+
+bool compares_steps(const Query& query) {
+  return !query.before->summary.steps.empty() && !query.device().summary.steps.empty();
+}
+
+/// What an operation does differently.
+std::string changed_operation(const Pair& pair) {
+  const std::string what = pair.shapes.empty() ? pair.label : fmt::format("{} {}", pair.label, pair.shapes);
+  const std::string change = report::short_quantity(Seconds(std::abs(pair.change().value())));
+  const std::string by = fmt::format("{} {}", change, pair.change() > Seconds(0) ? "more" : "less");
+  if (pair.calls[0] == 0.0) return fmt::format("{} is new: {}", what, by);
+  if (pair.calls[1] == 0.0) return fmt::format("{} does not run any more: {}", what, by);
+  constexpr double alike = 0.01;
+  if (std::abs(pair.calls[1] / pair.calls[0] - 1.0) > alike)
+    return fmt::format("{} runs {:.4g} times instead of {:.4g}: {}", what, pair.calls[1], pair.calls[0], by);
+  const std::string each =
+      fmt::format("{} takes {} a call instead of {}", what, report::short_quantity(pair.time[1] / pair.calls[1]),
+                  report::short_quantity(pair.time[0] / pair.calls[0]));
+  if (pair.kernel[0] == pair.kernel[1]) return fmt::format("{}: {}", each, by);
+  return fmt::format("{}, by {} instead of {}: {}", each, short_kernel(pair.kernel[1]), short_kernel(pair.kernel[0]),
+                     by);
+}
+
+/// The part that changed most in the direction of the whole, and what changed in it.
+std::string verdict(const Side& before, const Side& after, const std::vector<Pair>& operations) {
+  const double sign = after.total > before.total ? 1.0 : -1.0;
+  std::size_t most = 0;
+  const auto change = [&](std::size_t part) { return sign * (after.parts[part] - before.parts[part]); };
+  for (std::size_t part = 1; part < before.parts.size(); ++part)
+    if (change(part) > change(most)) most = part;
+  constexpr double least = 0.005;  // of the time: less is noise
+  if (!(change(most) > least * before.total)) return "no part of the time changed by more than 0.5 %";
+  const std::string time = report::short_quantity(change(most)), way = sign > 0.0 ? "longer" : "shorter";
+  if (most == communication) return fmt::format("collectives run {} {} without computation beside them", time, way);
+  if (most == copies) return fmt::format("copies run {} {} without computation beside them", time, way);
+  if (most == idle) {
+    const Seconds host = sign * (after.host - before.host);
+    return host > 0.5 * change(idle) ? fmt::format("the device waits {} {} for its host", time, way)
+                                     : fmt::format("the device idles {} {}", time, way);
+  }
+  const auto worst = std::max_element(operations.begin(), operations.end(), [&](const Pair& a, const Pair& b) {
+    return sign * a.change() < sign * b.change();
+  });
+  if (worst == operations.end() || !(sign * worst->change() > Seconds(0)))
+    return fmt::format("computation takes {} {}", time, way);
+  return changed_operation(*worst);
+}
+
 }  // namespace
+
+draw::Scene comparison_picture(const Query& query) {
+  const bool by_step = compares_steps(query);
+  const Side before(query.before->summary, by_step), after(query.device().summary, by_step);
+  ChangeStory story{by_step ? "From a step before to a step after" : "From the profile before to the one after",
+                    query.device().summary.name,
+                    query.traces[query.before->trace].file,
+                    query.traces[query.device().trace].file,
+                    before.total,
+                    after.total,
+                    {}};
+  for (std::size_t part = 0; part < before.parts.size(); ++part)
+    story.changes.emplace_back(part_names[part], after.parts[part] - before.parts[part]);
+  return change_picture(story);
+}
 
 void add_comparison(const Query& query, report::Members& out) {
   if (!query.before) return;
   const trace::DeviceSummary* summaries[2] = {&query.before->summary, &query.device().summary};
-  const bool by_step = !summaries[0]->steps.empty() && !summaries[1]->steps.empty();
+  const bool by_step = compares_steps(query);
   std::map<std::pair<std::string, std::string>, Pair> categories, operations;
   report::Members sides[2];
-  Seconds totals[2];
+  const Side units[2] = {{*summaries[0], by_step}, {*summaries[1], by_step}};
   for (std::size_t side = 0; side < 2; ++side) {
     const trace::DeviceSummary& summary = *summaries[side];
-    const double steps = by_step ? static_cast<double>(summary.steps.size()) : 1.0;
+    const double steps = units[side].units;
     for (const trace::CategoryTime& one : summary.categories) {
       const std::string& id = query.vocabulary->categories[one.category].id;
       Pair& pair = categories[{id, one.kind}];
@@ -76,26 +160,28 @@ void add_comparison(const Query& query, report::Members& out) {
       pair.label = label;
       pair.shapes = one.shapes;
       pair.category = query.vocabulary->categories[one.category].id;
+      pair.kernel[side] = one.kernel;
       pair.calls[side] += static_cast<double>(one.calls) / steps;
       pair.time[side] += one.time / steps;
     }
-    totals[side] = summary.times.total / steps;
     const Device& device = side == 0 ? *query.before : query.device();
     sides[side].emplace_back("file", query.traces[device.trace].file);
     sides[side].emplace_back("steps", static_cast<std::int64_t>(summary.steps.size()));
-    sides[side].emplace_back("time", totals[side]);
-    sides[side].emplace_back("computation_time", summary.times.computation / steps);
-    sides[side].emplace_back("exposed_communication_time", summary.times.exposed_communication / steps);
-    sides[side].emplace_back("exposed_copy_time", summary.times.exposed_copies / steps);
-    sides[side].emplace_back("idle_time", summary.times.idle / steps);
+    sides[side].emplace_back("time", units[side].total);
+    sides[side].emplace_back("computation_time", units[side].parts[computation]);
+    sides[side].emplace_back("exposed_communication_time", units[side].parts[communication]);
+    sides[side].emplace_back("exposed_copy_time", units[side].parts[copies]);
+    sides[side].emplace_back("idle_time", units[side].parts[idle]);
   }
+  const std::vector<Pair> changed = values_of(std::move(operations));
   report::Members comparison{{"per", by_step ? "step" : "profile"},
                              {"before", std::move(sides[0])},
                              {"after", std::move(sides[1])},
-                             {"change", totals[1] - totals[0]}};
-  if (totals[0] > Seconds(0)) comparison.emplace_back("relative_change", totals[1] / totals[0] - 1.0);
+                             {"change", units[1].total - units[0].total}};
+  if (units[0].total > Seconds(0)) comparison.emplace_back("relative_change", units[1].total / units[0].total - 1.0);
+  comparison.emplace_back("cause", verdict(units[0], units[1], changed));
   comparison.emplace_back("categories", pair_rows(values_of(std::move(categories))));
-  comparison.emplace_back("operations", pair_rows(values_of(std::move(operations))));
+  comparison.emplace_back("operations", pair_rows(changed));
   out.emplace_back("comparison", std::move(comparison));
 }
 

@@ -10,13 +10,11 @@
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/profile/compare/explains.h"
-#include "assay/profile/trace/bytes.h"
 
 namespace assay::verbs::profile {
 namespace {
 
 namespace trace = assay::trace;
-namespace hlo = assay::hlo;
 
 std::string comparing_headline(const report::Members& results) {
   const report::Reader reader(results);
@@ -29,7 +27,7 @@ std::string comparing_headline(const report::Members& results) {
 
 std::string headline(const Query& query) {
   const trace::DeviceSummary& summary = query.device().summary;
-  const std::string of_rank = summary.rank && query.devices.size() > 1 ? fmt::format(" (rank {})", *summary.rank) : "";
+  const std::string of_rank = summary.rank && query.ranks.size() > 1 ? fmt::format(" (rank {})", *summary.rank) : "";
   const std::string on = summary.name.empty() ? "" : fmt::format(" on {}", summary.name);
   const trace::CategoryTime& most = summary.categories.front();
   const trace::Category& category = query.vocabulary->categories[most.category];
@@ -47,42 +45,18 @@ void add_recomputation(const std::optional<trace::RecomputationTimes>& times, re
   out.emplace_back("recomputation", report::Members{{"alone", std::move(alone)}, {"without", std::move(without)}});
 }
 
-Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, std::string_view where,
-                                         const Context& context) {
-  std::vector<Source> out;
-  for (const std::string& path : paths) {
-    if (const auto file = context.surroundings.attached.find(path); file != context.surroundings.attached.end()) {
-      out.push_back({path, std::string(file->second)});
-      continue;
-    }
-    if (is_program_text(path)) {
-      out.push_back({"", path});
-      continue;
-    }
-    auto file = trace::MappedFile::open(path, where);
-    if (!file && hlo::looks_like_shape(path)) return tl::unexpected(hlo::parse_shape(path, where).error());
-    if (!file) return tl::unexpected(file.error());
-    const std::size_t folder = path.rfind('/');
-    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), "", std::move(*file)});
-  }
-  return out;
-}
-
 }  // namespace
 
 Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE", context));
-  ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture", context));
+  ASSAY_TRY(profiles, sources_of(request.arguments(), "FILE", context));
+  ASSAY_TRY(captures, sources_of(request.values("capture"), "--capture", context));
   return answer_of(request, context, {std::move(profiles), std::move(captures)});
 }
 
 Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
-  for (std::vector<Source>* list : {&sources.profiles, &sources.captures})
-    for (Source& source : *list) {
-      if (!trace::is_gzip(source.content())) continue;
-      ASSAY_SET(source.bytes, trace::inflated(source.content(), source.name));
-      source.file.reset();
-    }
+  constexpr std::size_t at_once = 2;  // may be programs, or BEFORE and AFTER; ranks are read one by one
+  if (sources.profiles.size() <= at_once)
+    for (Source& source : sources.profiles) ASSAY_SET(source, opened(std::move(source)));
   ASSAY_TRY(program, program_answer(request, context, sources));
   if (program) return std::move(*program);
   ASSAY_CHECK(check_inputs(request, "profile"));
@@ -112,6 +86,8 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   out.emplace_back("operations", operation_rows(query));
   out.emplace_back("gaps", gap_rows(summary));
   out.emplace_back("streams", stream_rows(summary));
+  add_mesh(query, out);
+  add_collectives(query, out);
   out.emplace_back("ranks", rank_rows(query));
   add_straggler(query, out);
   add_comparison(query, out);
@@ -166,7 +142,15 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   }
   if (const auto file = request.value("perfetto"))
     response.files.emplace_back(*file, draw::chrome_trace_json(timeline_of(query)));
-  if (request.picture()) response.picture = text ? waterfall_picture(*against) : picture_of(query);
+  if (request.picture()) {
+    response.picture = text           ? waterfall_picture(*against)
+                       : query.before ? comparison_picture(query)
+                                      : picture_of(query);
+    if (text || query.before)
+      response.more_pictures.push_back(picture_of(query));
+    else if (against)
+      response.more_pictures.push_back(waterfall_picture(*against));
+  }
   return response;
 }
 

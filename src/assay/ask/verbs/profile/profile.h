@@ -10,22 +10,36 @@
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/chip.h"
 #include "assay/profile/compare/advice.h"
+#include "assay/profile/compare/process_groups.h"
+#include "assay/profile/compare/ranks.h"
 #include "assay/profile/compare/recovered.h"
 #include "assay/profile/compare/waterfall.h"
 #include "assay/profile/trace/bytes.h"
+#include "assay/profile/trace/archive.h"
 #include "assay/profile/trace/summary.h"
 
 namespace assay::verbs::profile {
 
 // A request for a profile, read: the traces with what they say, and the chip they ran on.
 
-/// A file by its name and what it holds, so that front ends may send profiles they never wrote to a disk.
+/// A file by its name and what it holds, so that front ends may send profiles they never wrote to a disk; of many
+/// files, the place where it is read.
 struct Source {
   std::string name, bytes;
+  std::optional<trace::FilePart> part = {};
   std::optional<trace::MappedFile> file = {};  ///< has the bytes, where it is set
 
   std::string_view content() const { return file ? file->bytes() : std::string_view(bytes); }
 };
+/// The sources that arguments name: files, attached ones, texts of programs, and all profiles of a folder, a pattern or
+/// a tar file.
+Result<std::vector<Source>> sources_of(const std::vector<std::string>& arguments, std::string_view where,
+                                       const Context& context);
+/// The source with its bytes, inflated.
+Result<Source> opened(Source source);
+
+/// Waiting for one rank, and computing longer than others, is said from this share of the time on.
+inline constexpr double notable_wait = 0.02;
 
 /// A device of one of the traces.
 struct Device {
@@ -35,14 +49,18 @@ struct Device {
 
 struct Query {
   const trace::Vocabulary* vocabulary = nullptr;
-  std::vector<trace::Trace> traces;
-  std::vector<Device> devices;
-  std::optional<Device> before;        ///< where two profiles are compared: of the first one
-  std::size_t shown = 0;               ///< the device that the answer is about: the one that computes longest
+  std::vector<trace::Trace> traces;  ///< of ranks, that of the shown one alone
+  Device shown;                      ///< the device that the answer is about: the one that others wait for
+  std::optional<Device> before;      ///< where two profiles are compared: of the first one
+  std::vector<trace::RankSummary> ranks;
+  std::size_t shown_rank = 0;  ///< in `ranks`
+  compare::RankComparison beside;
+  std::optional<std::size_t> waited_for;  ///< in `ranks`
+  compare::RunMesh mesh;
   std::optional<hardware::Chip> chip;  ///< of all devices
   std::vector<std::string> notes;
 
-  const Device& device() const { return devices[shown]; }
+  const Device& device() const { return shown; }
 };
 
 /// One step of the device that is shown; other ranks tell waiting from moving.
@@ -121,6 +139,13 @@ std::string kernel_name(std::string_view name);
 
 void add_against(const Comparison& comparison, const std::vector<Remedy>& remedies, report::Members& out);
 draw::Scene waterfall_picture(const Comparison& comparison);
+/// From one time to another by changes that add up to the difference.
+struct ChangeStory {
+  std::string title, subtitle, from, to;
+  Seconds before, after;
+  std::vector<std::pair<std::string, Seconds>> changes;
+};
+draw::Scene change_picture(const ChangeStory& story);
 std::string against_headline(const Comparison& comparison);
 /// Whether an answer holds a comparison with a prediction, and its screen.
 report::Screen against_screen(const report::Response& answer);
@@ -140,11 +165,16 @@ report::Items rank_rows(const Query& query);
 void add_rates(const Query& query, report::Members& out);
 /// Steps and how much they differ.
 void add_steps(const trace::DeviceSummary& summary, report::Members& out);
-/// The rank that others wait for, where computation differs between ranks by more than 2 %.
+/// The mesh of a run of several ranks, as far as its groups tell it.
+void add_mesh(const Query& query, report::Members& out);
+/// Of the rank that is shown: what collectives cost without waiting, against the link of the chip.
+void add_collectives(const Query& query, report::Members& out);
+/// The rank that others wait for, and why; without collectives, the one that computes longest.
 void add_straggler(const Query& query, report::Members& out);
 
 /// What got slower and what faster since the first of two profiles, for each step where both have steps.
 void add_comparison(const Query& query, report::Members& out);
+draw::Scene comparison_picture(const Query& query);
 
 /// Events of the shown device on its streams, coloured by category, with the steps.
 draw::Timeline timeline_of(const Query& query);

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/verbs.h"
+#include "assay/base/parallel.h"
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/profile/trace/readers.h"
 
@@ -34,36 +38,92 @@ Result<void> find_chip(Query& query, const Request& request, const Context& cont
 }
 
 /// Whether files are of different ranks of one run.
-bool one_run(const std::vector<trace::Trace>& traces) {
-  std::set<std::int64_t> ranks;
-  for (const trace::Trace& trace : traces)
-    if (!trace.rank || trace.world_size != traces.front().world_size || !ranks.insert(*trace.rank).second) return false;
-  return true;
+bool one_run(const std::vector<trace::RankSummary>& all) {
+  std::set<std::pair<std::int64_t, std::int64_t>> ranks;
+  return std::all_of(all.begin(), all.end(), [&](const trace::RankSummary& one) {
+    return one.rank && one.world_size == all.front().world_size && ranks.emplace(*one.rank, one.device).second;
+  });
 }
 
 /// The place of the device that computes longest.
-std::size_t longest_computing(const std::vector<Device>& devices) {
-  const auto longest = std::max_element(devices.begin(), devices.end(), [](const Device& a, const Device& b) {
-    return a.summary.times.computation < b.summary.times.computation;
+std::size_t longest_computing(const std::vector<trace::RankSummary>& ranks) {
+  const auto longest = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.times.computation < b.times.computation;
   });
-  return static_cast<std::size_t>(longest - devices.begin());
+  return static_cast<std::size_t>(longest - ranks.begin());
 }
 
-/// The devices of one of the traces; an error where it has none.
-Result<std::vector<Device>> devices_of(const Query& query, std::size_t trace) {
-  std::vector<Device> out;
-  for (trace::DeviceSummary& summary : trace::summarize(query.traces[trace], *query.vocabulary))
-    out.push_back({trace, std::move(summary)});
-  if (!out.empty()) return out;
-  const std::vector<trace::Event>& events = query.traces[trace].events;
-  const auto launches = std::count_if(events.begin(), events.end(),
+using Placed = std::map<std::int64_t, std::vector<trace::PlacedEvent>>;
+
+/// A profile that was read: its devices and, where it is kept, its events.
+struct ReadProfile {
+  trace::Trace trace;
+  Placed placed;
+  std::vector<trace::RankSummary> ranks;
+  std::int64_t captured = 0;  ///< kernels that have the operations of a capture
+};
+
+tl::unexpected<Error> no_work(const trace::Trace& trace) {
+  const auto launches = std::count_if(trace.events.begin(), trace.events.end(),
                                       [](const trace::Event& event) { return event.kind == trace::EventKind::launch; });
-  return fail(query.traces[trace].file,
+  return fail(trace.file,
               launches > 0 ? fmt::format("the profile has {} calls that start work of a device, and no such work: the "
                                          "profiler did not record the device",
                                          launches)
                            : "the profile has no work of a device",
               "record the activities of the device, too, and let the program use one");
+}
+
+Result<trace::Trace> read_trace(Source source, const trace::Vocabulary& vocabulary) {
+  ASSAY_TRY(open, opened(std::move(source)));
+  const auto drop = [&](std::size_t bytes) {
+    if (open.file) open.file->drop(bytes);
+  };
+  return trace::read_profile(open.content(), open.name, vocabulary, drop);
+}
+
+Result<ReadProfile> read(Source source, const trace::Vocabulary& vocabulary,
+                         const std::vector<trace::Trace>& captures) {
+  ReadProfile out;
+  ASSAY_SET(out.trace, read_trace(std::move(source), vocabulary));
+  for (const trace::Trace& capture : captures) out.captured += trace::adopt_capture(out.trace, capture);
+  out.placed = trace::device_events(out.trace, vocabulary);
+  if (out.placed.empty()) return no_work(out.trace);
+  for (const auto& [device, events] : out.placed)
+    out.ranks.push_back(trace::rank_summary(out.trace, vocabulary, device, events));
+  return out;
+}
+
+/// A source that can be read twice: of many, only places are known.
+Source again(const Source& source) { return {source.name, source.bytes, source.part}; }
+
+/// Reads one or two profiles, or many ranks: several at once, of which only summaries are kept.
+Result<std::vector<ReadProfile>> read_all(std::vector<Source>& sources, bool keep, const trace::Vocabulary& vocabulary,
+                                          const std::vector<trace::Trace>& captures) {
+  std::vector<ReadProfile> out(sources.size());
+  std::vector<std::optional<Error>> errors(sources.size());
+  progress.start("profiles", sources.size());
+  parallel_for(sources.size(), 1, [&](std::size_t i) {
+    Result<ReadProfile> one =
+        read(keep ? std::move(sources[i]) : again(sources[i]), vocabulary, captures);
+    progress.advance();
+    if (!one) {
+      errors[i] = std::move(one.error());
+      return;
+    }
+    if (keep)
+      out[i] = std::move(*one);
+    else
+      out[i].ranks = std::move(one->ranks), out[i].captured = one->captured;
+  });
+  for (std::optional<Error>& error : errors)
+    if (error) return tl::unexpected(std::move(*error));
+  return out;
+}
+
+Device device_of(const ReadProfile& profile, std::size_t trace, const trace::RankSummary& rank,
+                 const trace::Vocabulary& vocabulary) {
+  return {trace, trace::summary_of(profile.trace, vocabulary, rank, profile.placed.at(rank.device))};
 }
 
 /// Says which kernels no category knows, where they take much of the time.
@@ -86,8 +146,8 @@ void note_unknown(Query& query) {
 
 void note_gaps(Query& query, bool captured) {
   const trace::DeviceSummary& summary = query.device().summary;
-  std::int64_t unread = 0;
-  for (const trace::Trace& trace : query.traces) unread += trace.unread;
+  std::int64_t unread = query.before ? query.traces[query.before->trace].unread : 0;
+  for (const trace::RankSummary& rank : query.ranks) unread += rank.unread;
   if (unread > 0) query.notes.push_back(fmt::format("{} events have no readable time and are left out", unread));
   const bool any_kernel = std::any_of(summary.categories.begin(), summary.categories.end(), [&](const auto& one) {
     const trace::Category& category = query.vocabulary->categories[one.category];
@@ -119,52 +179,63 @@ void note_gaps(Query& query, bool captured) {
 }  // namespace
 
 compare::MeasuredStep measured_of(const Query& query) {
-  std::vector<compare::OtherRank> others;
-  for (std::size_t i = 0; i < query.devices.size(); ++i)
-    if (i != query.shown) others.push_back({&query.traces[query.devices[i].trace], query.devices[i].summary.device});
   const Device& device = query.device();
-  return compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device, others);
+  return compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device,
+                                compare::waits_of(query.beside, query.ranks, query.shown_rank));
 }
 
 Result<Query> read_query(const Request& request, const Context& context, Sources sources) {
   Query query;
   ASSAY_TRY(vocabulary, trace::vocabulary_of(context.catalogue));
   query.vocabulary = vocabulary;
-  const auto read = [&](Source& source) {
-    const auto drop = [&](std::size_t bytes) {
-      if (source.file) source.file->drop(bytes);
-    };
-    auto trace = trace::read_profile(source.content(), source.name, *vocabulary, drop);
-    source.file.reset();
-    std::string().swap(source.bytes);  // assigning an empty one would keep the memory
-    return trace;
-  };
-  for (Source& source : sources.profiles) {
-    ASSAY_TRY(trace, read(source));
-    query.traces.push_back(std::move(trace));
-  }
+  std::vector<trace::Trace> captures;
+  std::vector<std::string> captured_in;
   for (Source& source : sources.captures) {
-    ASSAY_TRY(capture, read(source));
-    std::int64_t found = 0;
-    for (trace::Trace& trace : query.traces) found += trace::adopt_capture(trace, capture);
-    query.notes.push_back(
-        fmt::format("{} replayed kernels have the operations of their capture in {}", found, source.name));
+    captured_in.push_back(source.name);
+    ASSAY_TRY(capture, read_trace(std::move(source), *vocabulary));
+    captures.push_back(std::move(capture));
   }
-  const bool compares = query.traces.size() == 2 && !one_run(query.traces);
-  if (query.traces.size() > 2 && !one_run(query.traces))
-    return fail(query.traces.front().file, "several profiles are compared where they are of different ranks of one run",
+  const bool few = sources.profiles.size() <= 2;
+  ASSAY_TRY(profiles, read_all(sources.profiles, few, *vocabulary, captures));
+  std::vector<std::size_t> of_profile;  // by rank
+  std::int64_t captured = 0;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    captured += profiles[i].captured;
+    of_profile.insert(of_profile.end(), profiles[i].ranks.size(), i);
+    std::move(profiles[i].ranks.begin(), profiles[i].ranks.end(), std::back_inserter(query.ranks));
+  }
+  if (!captured_in.empty())
+    query.notes.push_back(fmt::format("{} replayed kernels have the operations of their capture in {}", captured,
+                                      fmt::join(captured_in, ", ")));
+  const bool runs_alike = one_run(query.ranks) || profiles.size() == 1;
+  if (profiles.size() > 2 && !runs_alike)
+    return fail(query.ranks.front().file, "several profiles are compared where they are of different ranks of one run",
                 "give one file of each rank, or two files, BEFORE and AFTER");
-  if (!compares)
-    std::stable_sort(query.traces.begin(), query.traces.end(),
-                     [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  for (std::size_t i = 0; i < query.traces.size(); ++i) {
-    ASSAY_TRY(found, devices_of(query, i));
-    if (compares && i == 0)
-      query.before = std::move(found[longest_computing(found)]);
-    else
-      query.devices.insert(query.devices.end(), found.begin(), found.end());
+  if (profiles.size() == 2 && !runs_alike) {
+    const auto after = std::find(of_profile.begin(), of_profile.end(), std::size_t{1}) - of_profile.begin();
+    const std::vector<trace::RankSummary> before(query.ranks.begin(), query.ranks.begin() + after);
+    query.before = device_of(profiles[0], 0, before[longest_computing(before)], *vocabulary);
+    query.ranks.erase(query.ranks.begin(), query.ranks.begin() + after);
+    of_profile.erase(of_profile.begin(), of_profile.begin() + after);
   }
-  query.shown = longest_computing(query.devices);
+  query.beside = compare::compare_ranks(query.ranks);
+  query.waited_for = compare::waited_for(query.beside, notable_wait * query.ranks.front().times.total);
+  query.shown_rank = query.waited_for.value_or(longest_computing(query.ranks));
+  std::size_t from = of_profile[query.shown_rank];
+  if (!few) {
+    ASSAY_TRY(shown, read(std::move(sources.profiles[from]), *vocabulary, captures));
+    profiles.clear();
+    profiles.push_back(std::move(shown));
+    from = 0;
+  }
+  query.shown = device_of(profiles[from], from, query.ranks[query.shown_rank], *vocabulary);
+  query.mesh = compare::run_mesh(profiles[from].trace, *vocabulary, query.ranks[query.shown_rank]);
+  for (ReadProfile& profile : profiles) query.traces.push_back(std::move(profile.trace));
+  const std::vector<trace::CollectiveSequence>& collectives = query.ranks[query.shown_rank].collectives;
+  if (query.ranks.size() > 2 &&
+      std::any_of(collectives.begin(), collectives.end(), [](const auto& sequence) { return sequence.group.empty(); }))
+    query.notes.emplace_back(
+        "the profile does not say which ranks communicate: collectives of equal kernels are taken to be of all");
   ASSAY_CHECK(find_chip(query, request, context));
   note_gaps(query, !sources.captures.empty());
   note_unknown(query);

@@ -11,7 +11,8 @@ Result<Recovered> recover_request(const Query& query, const compare::MeasuredSte
   Recovered out;
   out.run = std::move(run);
   out.alone = trace.world_size.value_or(1) == 1;
-  if (!out.alone)
+  const bool splits_data = query.mesh.splits_data_alone() && out.run.kind == compare::RecoveredRun::Kind::training;
+  if (!out.alone && !splits_data)
     out.run.lacks.push_back(
         fmt::format("how {} ranks share the model: sizes are those of one rank", *trace.world_size));
   if (!query.chip) out.run.lacks.emplace_back("the chip: --on names it");
@@ -22,8 +23,18 @@ Result<Recovered> recover_request(const Query& query, const compare::MeasuredSte
     ASSAY_TRY(calibration, hardware::calibration_of(*query.chip, context.catalogue));
     if (!calibration) asked.attention.clear();
   }
-  out.command = compare::command_line(asked, out.model, query.chip ? query.chip->id : "CHIP");
+  out.command = compare::command_line(asked, out.model, query.chip ? query.chip->id : "CHIP",
+                                      splits_data ? query.mesh.axes : std::vector<program::MeshAxis>());
   return out;
+}
+
+void add_mesh(const Query& query, report::Members& out) {
+  if (query.mesh.axes.empty()) return;
+  out.emplace_back("mesh", report::rows_of(query.mesh.axes, [](const program::MeshAxis& axis) {
+                     report::Members row{{"axis", axis.name}, {"size", axis.size}};
+                     if (axis.role) row.emplace_back("role", program::name(*axis.role));
+                     return row;
+                   }));
 }
 
 void add_recovered(const Recovered& recovered, report::Members& out) {

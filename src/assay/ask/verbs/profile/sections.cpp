@@ -151,19 +151,6 @@ report::Items stream_rows(const trace::DeviceSummary& summary) {
   });
 }
 
-report::Items rank_rows(const Query& query) {
-  return report::rows_of(query.devices, [&](const Device& device) {
-    const trace::DeviceSummary& summary = device.summary;
-    report::Members row{{"file", query.traces[device.trace].file}};
-    if (summary.rank) row.emplace_back("rank", *summary.rank);
-    row.emplace_back("device", summary.device);
-    add_times(summary.times, row);
-    if (summary.launched > 0) row.emplace_back("host_bound_time", summary.host_bound);
-    row.emplace_back("categories", category_rows(query, summary));
-    return row;
-  });
-}
-
 void add_rates(const Query& query, report::Members& out) {
   const trace::DeviceSummary& summary = query.device().summary;
   Flops flops(0), with_peak(0);
@@ -221,22 +208,6 @@ void add_steps(const trace::DeviceSummary& summary, report::Members& out) {
   if (middle > Seconds(0)) spread.emplace_back("spread", (longest - shortest) / middle);
   out.emplace_back("step_time", std::move(spread));
   out.emplace_back("steps", std::move(rows));
-}
-
-void add_straggler(const Query& query, report::Members& out) {
-  if (query.devices.size() < 2) return;
-  std::vector<Seconds> computation;
-  for (const Device& device : query.devices) computation.push_back(device.summary.times.computation);
-  const Seconds middle = median(computation);
-  const trace::DeviceSummary& slowest = query.device().summary;
-  constexpr double notable = 1.02;
-  if (!(middle > Seconds(0)) || slowest.times.computation / middle < notable) return;
-  report::Members row;
-  if (slowest.rank) row.emplace_back("rank", *slowest.rank);
-  row.emplace_back("device", slowest.device);
-  row.emplace_back("computation_over_median", slowest.times.computation / middle);
-  row.emplace_back("extra_time", slowest.times.computation - middle);
-  out.emplace_back("straggler", std::move(row));
 }
 
 }  // namespace assay::verbs::profile
