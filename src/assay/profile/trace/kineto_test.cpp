@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "assay/profile/trace/bytes.h"
 #include "assay/profile/trace/chrome.h"
 #include "assay/profile/trace/readers.h"
+#include "assay/testing/test_directory.h"
 
 namespace assay::trace {
 namespace {
@@ -25,6 +27,44 @@ TEST(Kineto, ReadsRanksDevicesAndLaunches) {
       ASSERT_NE(event.parent, none) << trace->name(event);
       EXPECT_EQ(trace->events[event.parent].correlation, event.correlation);
     }
+}
+
+TEST(Kineto, AMappedFileIsLetGoOfBehindTheReader) {
+  const testing::TestDirectory directory;
+  constexpr int count = 200'000;
+  std::string text = "[";
+  for (int i = 0; i < count; ++i)
+    text += fmt::format(
+        "{}{{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"product\",\"pid\":0,\"tid\":7,\"ts\":{},\"dur\":1,"
+        "\"args\":{{\"correlation\":{}}}}}",
+        i == 0 ? "" : ",\n", 2 * i, i);
+  text += "]";
+  directory.write("long.json", text);
+  const auto file = MappedFile::open(directory.file("long.json"), "test");
+  ASSERT_TRUE(file);
+  std::size_t dropped = 0;
+  const auto trace = read_profile(file->bytes(), "long.json", known_names(), [&](std::size_t bytes) {
+    dropped = bytes;
+    file->drop(bytes);
+  });
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->events.size(), std::size_t{count});
+  EXPECT_EQ(trace->lanes.size(), 1u);
+  EXPECT_GT(dropped, std::size_t{1} << 24);
+  EXPECT_EQ(file->bytes(), text);  // read again
+}
+
+TEST(Kineto, AMappedFileThatIsMissingOrNoFileIsRefused) {
+  const testing::TestDirectory directory;
+  for (const std::string& path : {directory.file("missing.json"), directory.path()}) {
+    const auto file = MappedFile::open(path, "FILE");
+    ASSERT_FALSE(file) << path;
+    EXPECT_EQ(file.error().where, "FILE");
+  }
+  directory.write("empty.json", "");
+  const auto empty = MappedFile::open(directory.file("empty.json"), "FILE");
+  ASSERT_TRUE(empty);
+  EXPECT_TRUE(empty->bytes().empty());
 }
 
 TEST(Kineto, EveryTruncationIsAnErrorWithItsPlace) {

@@ -61,6 +61,7 @@ struct WhatIf {
   ServeQuery query;
   search::ServingChoices choices;
   std::optional<Request> request;  ///< that asks so; nothing where a cluster's own figures cannot be set
+  bool same_chips = false;         ///< what kernels take on them does not change
 };
 
 /// Faster hardware of the same kind, and the figures of the chip that say so.
@@ -187,7 +188,7 @@ void add_larger(const Request& request, const Context& context, const ServeQuery
       search::ServingChoices choices = same;
       choices.*axis = 2 * *(choices.*axis);
       const std::string on = slice_text(query, slice);
-      out.push_back({"--on " + on, *larger, choices, request.with("on", on)});
+      out.push_back({"--on " + on, *larger, choices, request.with("on", on), true});
     }
     return;
   }
@@ -227,7 +228,7 @@ Result<report::Items> change_rows(const Request& request, const ServeQuery& quer
 }
 
 Result<report::Items> help_rows(const Request& request, const Context& context, const ServeQuery& query,
-                                const serving::ServingPoint& given) {
+                                const serving::ServingPoint& given, serving::KnownProfiles* profiles) {
   search::ServingChoices same = fixed_choices(query, given);
   same.cache_by_heads = given.strategy.cache_ways > 1;
   const bool is_batch_given = query.choices.batch.has_value();
@@ -240,13 +241,13 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
     part.scale(cluster);
     if (auto faster = on_other_cluster(query, cluster, request, context))
       all.push_back({std::string(part.text), *std::move(faster), same,
-                     request_of(request, context, cluster, part.figures(query.cluster.chip))});
+                     request_of(request, context, cluster, part.figures(query.cluster.chip)), part.is_network});
   }
   add_larger(request, context, query, same, all);
   if (query.choices.batch) {
     search::ServingChoices more = same;
     more.batch = 2 * *same.batch;
-    all.push_back({fmt::format("--batch {}", *more.batch), query, more, request});
+    all.push_back({fmt::format("--batch {}", *more.batch), query, more, request, true});
   }
   struct Help {
     const WhatIf* of;
@@ -256,7 +257,8 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
   std::vector<Help> helps;
   for (WhatIf& one : all) {
     bind(one.query);
-    const auto found = search::search_serving(one.query.question, one.query.cluster, one.choices);
+    const auto found = search::search_serving(one.query.question, one.query.cluster, one.choices,
+                                              search::ServingGoal::best, one.same_chips ? profiles : nullptr);
     if (!found || !found->best) continue;
     const serving::ServedRate &now = given.served, &then = found->best->served;
     const TokensPerSecond output = then.tokens_per_second / one.query.chips(),

@@ -420,7 +420,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   say_outcome(request, context, query, found, point, plan, response);
   const bool is_measured = query.step_time || query.prefill_time || query.mfu;
   if (response.outcome == report::Outcome::ok && !is_measured && !query.rate && !context.within) {
-    ASSAY_TRY(rows, help_rows(request, context, query, point));
+    ASSAY_TRY(rows, help_rows(request, context, query, point, known));
     out.emplace_back("helps", std::move(rows));
   }
   if (response.outcome == report::Outcome::ok && !query.rate && !context.within)

@@ -304,9 +304,9 @@ Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& po
 Result<report::Items> change_rows(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
 
 /// Rows of what would help most: the plan of a point with narrower formats, twice the batch, faster chips and links, or
-/// twice the chips. Each is priced as the point itself; those that help come first.
+/// twice the chips. Each is priced as the point itself; those that help come first. `profiles` are those of the query.
 Result<report::Items> help_rows(const Request& request, const Context& context, const ServeQuery& query,
-                                const serving::ServingPoint& point);
+                                const serving::ServingPoint& point, serving::KnownProfiles* profiles);
 
 // `assay serve --emit`: the answered plan as something to run.
 
