@@ -50,6 +50,7 @@ std::string why_late(const ServedRequest& one, bool first_token) {
     return fmt::format("{} + {} tokens are more than the context or the cache of a replica", one.request.prompt,
                        one.request.output);
   const std::pair<const char*, double> waits[] = {
+      {"waited for a replica", one.for_replica},
       {"waited for a place in the batch", one.for_places},
       {"waited for room in the cache", one.for_cache},
       {"waited behind other prompts", one.for_prompts},
@@ -73,9 +74,9 @@ report::Members broke_members(const FleetQuery& query, const FleetReplay& replay
 
 Result<void> add_cost(const Context& context, const Candidate& chosen, report::Members& out) {
   const FleetReplay& replay = *chosen.replay;
-  const auto replicas = static_cast<double>(chosen.replicas);
+  const double replicas = chosen.mean_replicas();
   const TokensPerSecond tokens = replay.tokens_per_second();
-  if (const auto price = chosen.server->price(chosen.replicas))
+  if (const auto price = chosen.price())
     out.emplace_back("cost", report::Members{{"per_day", *price * 1_day},
                                              {"per_million_output_tokens", Tokens(1e6) * (*price / tokens)}});
   const hardware::Chip& chip = chosen.server->query->cluster.chip;
@@ -120,7 +121,8 @@ void add_replay(const FleetQuery& query, const Candidate& chosen, report::Member
   out.emplace_back("goodput", std::move(goodput));
   out.emplace_back("tokens_per_second", replay.tokens_per_second());
   out.emplace_back("hit_rate", replay.hit_rate());
-  out.emplace_back("utilisation", replay.per_second(replay.busy) / number(chosen.replicas * chosen.server->engines()));
+  out.emplace_back("utilisation",
+                   replay.per_second(replay.busy) / chosen.mean_replicas() / number(chosen.server->engines()));
   if (replay.first_miss) out.emplace_back("broke", broke_members(query, replay));
 }
 
@@ -137,7 +139,7 @@ report::Items alternative_rows(const FleetQuery& query, const FleetChoice& choic
       row.emplace_back("time_to_first_token", one.replay->first_token.spread().p99);
       row.emplace_back("time_per_token", one.replay->per_token.spread().p99);
     }
-    if (const auto price = server.price(one.replicas)) row.emplace_back("cost_per_day", *price * 1_day);
+    if (const auto price = one.price()) row.emplace_back("cost_per_day", *price * 1_day);
     row.emplace_back("fewest_possible", one.fewest);
     if (!server.impossible.empty())
       row.emplace_back("why", server.impossible);
@@ -159,9 +161,11 @@ void explain(const ServedRequest& one, report::Response& response) {
                              part("for a place", one.for_places, "the batch is full") +
                              part("for room in the cache", one.for_cache, "no pages are free") +
                              part("for other prompts", one.for_prompts, "that came before, chunk by chunk"));
-  const auto made =
-      num.named("first token made", part("front end", one.ready - one.request.arrival, "and tokenising") + waits +
-                                        part("prompt", one.prompted - one.scheduled, "steps with its pieces"));
+  auto until = part("front end", one.ready - one.request.arrival, "and tokenising");
+  if (one.for_replica > 0.0)
+    until = until + part("for a replica", one.for_replica, "its own was lost, or none was there");
+  const auto made = num.named("first token made",
+                              until + waits + part("prompt", one.prompted - one.scheduled, "steps with its pieces"));
   const auto whole =
       num.named(name + " from its arrival to its last token",
                 made + part("thrown out", one.preempted, "until its tokens were computed again") +
@@ -185,7 +189,7 @@ Result<void> play_again(const Request& request, const FleetQuery& query, Candida
 std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
   const Candidate& chosen = choice.candidates.front();
   const FleetReplay& replay = *chosen.replay;
-  std::string text = fmt::format("{} x {}", chosen.replicas, chosen.server->cluster());
+  std::string text = fmt::format("{} x {}", chosen.replicas_text(), chosen.server->cluster());
   if (query.limits.given()) {
     text +=
         fmt::format(" {} the limits: {:.2f} % of {} requests are within, {} wanted", chosen.holds ? "holds" : "misses",
@@ -196,8 +200,7 @@ std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
   }
   text += fmt::format("; p99 {} to the first token, {} per token", human(replay.first_token.spread().p99),
                       human(replay.per_token.spread().p99));
-  if (const auto price = chosen.server->price(chosen.replicas))
-    text += fmt::format("; {} per day", human(*price * 1_day));
+  if (const auto price = chosen.price()) text += fmt::format("; {} per day", human(*price * 1_day));
   return text;
 }
 
@@ -243,8 +246,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   add_replay(query, chosen, out);
   ASSAY_CHECK(add_cost(context, chosen, out));
+  add_changes(query, chosen, response);
   add_other_prices(query, chosen, choice.margin, response);
-  out.emplace_back("series", series_rows(chosen));
+  out.emplace_back("series", series_rows(query, chosen));
   if (choice.margin) out.emplace_back("margin", report::Members{{"scale", *choice.margin}});
   if (query.prices->table)
     if (report::Items rows = rent_rows(choice); !rows.empty()) out.emplace_back("rent", std::move(rows));

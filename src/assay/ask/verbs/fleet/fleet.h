@@ -75,8 +75,10 @@ struct FleetQuery {
   std::vector<std::int64_t> replicas;  ///< that may be chosen, in ascending order
   std::vector<FleetServer> servers;    ///< one a cluster
   std::shared_ptr<const FleetPrices> prices;
-  bool is_any = false;        ///< chips, too, are to be found
-  report::Items passed_over;  ///< instances that were not tried, and why
+  bool is_any = false;                      ///< chips, too, are to be found
+  report::Items passed_over;                ///< instances that were not tried, and why
+  serving::FleetChangePlan changes;         ///< without the time that weights take to load
+  std::optional<BytesPerSecond> load_rate;  ///< of weights, onto a replica
   std::optional<std::int64_t> explained;
   std::vector<std::string> notes;
 
@@ -93,6 +95,9 @@ Result<std::vector<std::string>> clusters_of_any(const Context& context, FleetQu
 
 Result<FleetQuery> read_fleet_query(const Request& request, const Context& context);
 
+/// --fail, --autoscale and how a replica starts.
+Result<void> read_changes(const Request& request, FleetQuery& query);
+
 /// What became of the candidates of one cluster.
 struct Candidate {
   const FleetServer* server = nullptr;
@@ -100,6 +105,13 @@ struct Candidate {
   std::int64_t fewest = 1;  ///< that have the time for the traffic at all
   std::optional<serving::FleetReplay> replay;
   bool holds = false;
+
+  /// On average over the replay, from the order of each to its end.
+  double mean_replicas() const;
+  /// What they cost; nothing where nobody says.
+  std::optional<DollarsPerSecond> price() const;
+  /// "3" or "2 to 7".
+  std::string replicas_text() const;
 };
 struct FleetChoice {
   std::vector<Candidate> candidates;  ///< of each cluster its cheapest that holds, or its largest; the chosen one first
@@ -116,9 +128,12 @@ report::Items rent_rows(const FleetChoice& choice);
 void add_other_prices(const FleetQuery& query, const Candidate& chosen, std::optional<double> margin,
                       report::Response& response);
 
+/// When replicas came and went; nothing of a fleet that stays as it is.
+void add_changes(const FleetQuery& query, const Candidate& chosen, report::Response& response);
+
 /// Queue, batch and cache over time.
 draw::Scene fleet_picture(const FleetQuery& query, const Candidate& chosen);
-report::Items series_rows(const Candidate& chosen);
+report::Items series_rows(const FleetQuery& query, const Candidate& chosen);
 
 /// Rows under heads, as one of the kinds of files that --rows writes.
 struct RowSink {

@@ -18,17 +18,19 @@ double all_pages(const Candidate& chosen) {
 
 }  // namespace
 
-report::Items series_rows(const Candidate& chosen) {
+report::Items series_rows(const FleetQuery& query, const Candidate& chosen) {
   const serving::TimeSeries& series = chosen.replay->series;
   const double pages = all_pages(chosen);
+  const bool is_fixed = query.changes.is_fixed();
   report::Items rows;
   for (std::size_t i = 0; i < series.spans(); ++i)
-    rows.emplace_back(
-        report::Members{{"time", Seconds((static_cast<double>(i) + 0.5) * series.width())},
-                        {"requests_per_second", series.mean(FleetReplay::arriving, i)},
-                        {"waiting", series.mean(FleetReplay::waiting, i)},
-                        {"running", series.mean(FleetReplay::running, i)},
-                        {"cache", pages > 0.0 ? series.mean(FleetReplay::cached_pages, i) / pages : 0.0}});
+    rows.emplace_back(report::Members{
+        {"time", Seconds((static_cast<double>(i) + 0.5) * series.width())},
+        {"requests_per_second", series.mean(FleetReplay::arriving, i)},
+        {"waiting", series.mean(FleetReplay::waiting, i)},
+        {"running", series.mean(FleetReplay::running, i)},
+        {"cache", pages > 0.0 ? series.mean(FleetReplay::cached_pages, i) / pages : 0.0},
+        {"replicas", is_fixed ? static_cast<double>(chosen.replicas) : series.mean(FleetReplay::ready, i)}});
   return rows;
 }
 
@@ -56,6 +58,9 @@ draw::Scene fleet_picture(const FleetQuery& query, const Candidate& chosen) {
   const draw::Scene load = chart_of("Requests that run and wait", "requests",
                                     {{"running", points(FleetReplay::running, 1.0), draw::SeriesStyle::line, 1},
                                      {"waiting", points(FleetReplay::waiting, 1.0), draw::SeriesStyle::line, 2}});
+  if (!query.changes.is_fixed())
+    return draw::stacked(
+        load, chart_of("Replicas", "ready", {{"ready", points(FleetReplay::ready, 1.0), draw::SeriesStyle::area, 3}}));
   if (pages == 0.0) return load;
   return draw::stacked(
       load, chart_of("Cache", "share of all pages",

@@ -198,22 +198,6 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
   return out;
 }
 
-}  // namespace
-
-serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of) const {
-  serving::FleetPlan plan;
-  plan.server = &server.server;
-  plan.replicas = of * server.engines();
-  plan.routing = routing;
-  plan.limits = limits;
-  plan.context = server.query->model().max_context;
-  plan.has_intervals = true;
-  if (traced && traced->prefixes) plan.prefixes = &*traced->prefixes;
-  return plan;
-}
-
-namespace {
-
 /// One a cluster of --on; of those that may be any, the ones that can serve the model.
 Result<void> find_servers(const Request& request, const Context& context, FleetQuery& query) {
   query.is_any = *request.value("on") == "any";
@@ -224,32 +208,47 @@ Result<void> find_servers(const Request& request, const Context& context, FleetQ
     ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
     clusters = range.clusters;
   }
-  std::optional<Error> first;
   for (const std::string& cluster : clusters) {
     auto server = find_server(request, context, query, cluster);
     if (!server && !query.is_any) return tl::unexpected<Error>(std::move(server).error());
     std::string why = server ? server->impossible : server.error().what;
     if (query.is_any && !why.empty()) {
       query.passed_over.emplace_back(report::Members{{"what", cluster}, {"why", std::move(why)}});
-      if (!server && !first) first = std::move(server).error();
       continue;
     }
+    if (!query.changes.is_fixed() && server->impossible.empty() && server->engines() > 1)
+      return fail("--dp", "a replica that is lost or added is one engine, and this plan has several", "--dp 1");
     ASSAY_CHECK(add_fleet_prices(*query.prices, context, *server));
     query.servers.push_back(*std::move(server));
   }
   if (!query.servers.empty()) return {};
-  if (first) return tl::unexpected<Error>(*std::move(first));
   return fail("--on", "no chip of the table can serve the model",
               "a smaller model, or narrower formats: --weights fp8");
 }
 
 }  // namespace
 
+serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of) const {
+  serving::FleetPlan plan;
+  plan.server = &server.server;
+  plan.replicas = of * server.engines();
+  plan.routing = routing;
+  plan.limits = limits;
+  plan.context = server.query->model().max_context;
+  plan.has_intervals = true;
+  plan.changes = changes;
+  if (load_rate)
+    plan.changes.start.weights = static_cast<double>(server.chips()) * server.point.memory.weights / *load_rate;
+  if (traced && traced->prefixes) plan.prefixes = &*traced->prefixes;
+  return plan;
+}
+
 Result<FleetQuery> read_fleet_query(const Request& request, const Context& context) {
   FleetQuery query;
   ASSAY_CHECK(read_traffic(request, context, query));
   ASSAY_CHECK(read_limits(request, query));
   ASSAY_CHECK(read_replicas(request, query));
+  ASSAY_CHECK(read_changes(request, query));
   query.routing_text = request.value("routing").value_or("least-loaded");
   static constexpr Word<serving::FleetRouting> words[] = {{"random", serving::FleetRouting::random},
                                                           {"round-robin", serving::FleetRouting::in_turn},

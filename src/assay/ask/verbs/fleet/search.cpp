@@ -11,6 +11,8 @@
 namespace assay::verbs::fleet {
 namespace {
 
+std::string too_few(const FleetQuery& query) { return fmt::format("{} replicas are too few", query.replicas.back()); }
+
 void replay(const FleetQuery& query, std::int64_t replicas, Candidate& out, FleetChoice& choice) {
   serving::FleetPlan plan = query.plan(*out.server, replicas);
   plan.may_stop = replicas != query.replicas.back();
@@ -47,7 +49,7 @@ bool find_fewest(const FleetQuery& query, Candidate& out, FleetChoice& choice,
 
 /// Cost, or chips where a chip has no price.
 double size_of(const Candidate& candidate, bool priced) {
-  if (priced) return candidate.server->price(candidate.replicas)->value();
+  if (priced) return candidate.price()->value();
   return static_cast<double>(candidate.replicas * candidate.server->chips());
 }
 
@@ -63,11 +65,9 @@ void choose_offers(const FleetQuery& query, FleetChoice& choice) {
   for (const FleetServer& server : query.servers) {
     Candidate one = unplayed(query, server);
     const auto least = server.price(std::max(one.fewest, query.replicas.front()));
-    const std::string reason = !least ? "no instance holds a replica" : "";
     if (one.fewest > query.replicas.back() || !least)
       choice.passed_over.emplace_back(
-          report::Members{{"what", server.cluster()},
-                          {"why", least ? fmt::format("{} replicas are too few", query.replicas.back()) : reason}});
+          report::Members{{"what", server.cluster()}, {"why", least ? too_few(query) : "no instance holds a replica"}});
     else
       open.push_back({std::move(one), *least});
   }
@@ -84,9 +84,8 @@ void choose_offers(const FleetQuery& query, FleetChoice& choice) {
     const auto most = tenth();
     const bool is_cheap = (!most || one.least < *most) && find_fewest(query, one.candidate, choice, most);
     if (!one.candidate.holds) {
-      const std::string why = !is_cheap
-                                  ? fmt::format("at least {} a day, and ten are cheaper", human(one.least * 1_day))
-                                  : fmt::format("{} replicas are too few", query.replicas.back());
+      const std::string why =
+          !is_cheap ? fmt::format("at least {} a day, and ten are cheaper", human(one.least * 1_day)) : too_few(query);
       choice.passed_over.emplace_back(report::Members{{"what", one.candidate.server->cluster()}, {"why", why}});
       if (!choice.candidates.empty()) continue;
     }
@@ -134,7 +133,7 @@ FleetChoice choose_fleet(const FleetQuery& query) {
     find_fewest(query, choice.candidates.emplace_back(unplayed(query, server)), choice);
   }
   const bool priced = std::all_of(choice.candidates.begin(), choice.candidates.end(),
-                                  [](const Candidate& one) { return one.server->price(one.replicas).has_value(); });
+                                  [](const Candidate& one) { return one.price().has_value(); });
   std::stable_sort(choice.candidates.begin(), choice.candidates.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.holds != b.holds) return a.holds;
     if (a.holds) return size_of(a, priced) < size_of(b, priced);

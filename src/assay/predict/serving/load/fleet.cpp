@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -30,7 +31,9 @@ class Fleet {
         random_(traffic.seed + 1),
         most_misses_(misses_allowed(plan, traffic)),
         versions_(at(plan.replicas), 0),
-        loads_(at(plan.replicas), 0) {
+        loads_(at(plan.replicas), 0),
+        failures_(traffic.seed + 2),
+        members_(at(plan.replicas)) {
     if (plan.has_intervals) out_.counts.emplace(FleetReplay::all_counts);
     watchers_.ended = [this](const ServedRequest& one) { ended(one); };
     watchers_.passed = [this](const ReplicaSpan& span) { passed(span); };
@@ -39,11 +42,15 @@ class Fleet {
   }
 
   FleetReplay run() {
+    begin();
     while (!out_.stopped) {
-      const double next = traffic_.next();
-      if (traffic_.waits_for_answers() && run_to_an_end(next)) continue;
-      if (next == Traffic::never) break;
-      arrive(traffic_.take());
+      const double arrival = traffic_.next(), change = events_.empty() ? Traffic::never : events_.top().time;
+      if (traffic_.waits_for_answers() && run_to_an_end(std::min(arrival, change))) continue;
+      if (arrival == Traffic::never && change == Traffic::never) break;
+      if (arrival < change)
+        arrive(traffic_.take());
+      else if (!happen())
+        break;
     }
     for (Replica& replica : replicas_) {
       if (!out_.stopped) replica.advance(Traffic::never);
@@ -51,10 +58,26 @@ class Fleet {
       out_.evicted_blocks += replica.pool().evicted();
       out_.held_blocks += replica.pool().held();
     }
+    end();
     return std::move(out_);
   }
 
  private:
+  static constexpr std::int64_t never_loaded = std::numeric_limits<std::int64_t>::max();
+  enum class State { off, starting, ready, draining };
+  struct Member {
+    State state = State::off;
+    double ordered = 0;
+    std::int64_t version = 0;  ///< of what is expected of it
+  };
+  struct Event {
+    double time = 0;
+    enum Kind { start, lose, lose_some, tick } kind = tick;
+    std::size_t place = 0;
+    std::int64_t version = 0;
+    bool operator>(const Event& other) const { return time != other.time ? time > other.time : place > other.place; }
+  };
+
   /// Misses beyond which the limits cannot be met; none where the number of requests is not known.
   static std::int64_t misses_allowed(const FleetPlan& plan, const TrafficPlan& traffic) {
     const std::int64_t all = traffic.requests > 0                    ? traffic.requests
@@ -95,15 +118,22 @@ class Fleet {
       return;
     }
     std::vector<std::int64_t> path = path_of(request);
-    const bool is_alone = replicas_.size() == 1;
+    const bool is_alone = replicas_.size() == 1 && is_fixed_;
     if (!is_alone) reach(request.arrival);
+    if (ready_.empty()) {
+      ServedRequest of;
+      of.request = request;
+      of.ready = ready_time(request, model_.server());
+      pending_.push_back({of, std::move(path), block_, 0, -1.0, of.ready});
+      return;
+    }
     const std::size_t place = is_alone ? 0 : routed(request, path);
     Replica& to = replicas_[place];
     to.advance(request.arrival);
     if (traffic_.next() == Traffic::never && !traffic_.waits_for_answers())
       for (Replica& replica : replicas_) {
         replica.advance(request.arrival);
-        out_.waiting_at_last_arrival += replica.waiting();
+        out_.waiting_at_last_arrival += replica.waiting() + (&replica == &to ? std::ssize(pending_) : 0);
       }
     to.add(request, std::move(path), block_);
     if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(place, request.arrival);
@@ -111,10 +141,11 @@ class Fleet {
 
   /// Takes the replicas up to a moment as far as the routing looks at them: where requests may have ended, or all.
   void reach(double moment) {
-    for (std::size_t i = 0; plan_.routing == FleetRouting::by_prefix && i < replicas_.size(); ++i) {
-      replicas_[i].advance(moment);
-      loads_[i] = replicas_[i].requests_at(moment);
-    }
+    if (plan_.routing == FleetRouting::by_prefix)
+      for (const std::size_t i : ready_) {
+        replicas_[i].advance(moment);
+        loads_[i] = replicas_[i].requests_at(moment);
+      }
     while (!ends_.empty() && ends_.top().time < moment) {
       const End end = ends_.top();
       ends_.pop();
@@ -126,6 +157,7 @@ class Fleet {
   /// Notes the requests of a replica, and when there may be fewer.
   void note_end(std::size_t place, double moment) {
     Replica& replica = replicas_[place];
+    if (members_[place].state != State::ready) return;
     loads_[place] = replica.requests_at(moment);
     const double soonest = loads_[place] > replica.requests() ? replica.now() : replica.soonest_end();
     ++versions_[place];
@@ -151,25 +183,183 @@ class Fleet {
   }
 
   std::size_t routed(const FleetRequest& request, const std::vector<std::int64_t>& path) {
-    const std::size_t n = replicas_.size(), in_turn = at(request.id) % n;
+    const std::size_t n = ready_.size(), in_turn = ready_[at(request.id) % n];
     switch (plan_.routing) {
       case FleetRouting::random:
-        return random_.below(n);
+        return ready_[random_.below(n)];
       case FleetRouting::in_turn:
         return in_turn;
       case FleetRouting::least_loaded:
         return least_loaded();
       case FleetRouting::by_session:
         // Fibonacci hashing spreads sessions that are numbered.
-        return request.session < 0 ? in_turn
-                                   : (static_cast<std::uint64_t>(request.session) * 0x9e3779b97f4a7c15u >> 32) % n;
+        return request.session < 0
+                   ? in_turn
+                   : ready_[(static_cast<std::uint64_t>(request.session) * 0x9e3779b97f4a7c15u >> 32) % n];
       case FleetRouting::by_prefix:
         break;
     }
     std::size_t best = 0, most = 0;
-    for (std::size_t i = 0; i < n; ++i)
+    for (const std::size_t i : ready_)
       if (const std::size_t cached = replicas_[i].pool().cached(path); cached > most) best = i, most = cached;
     return 2 * most > path.size() ? best : least_loaded();
+  }
+
+  void begin() {
+    const auto& scale = plan_.changes.scale;
+    if (scale) scaler_.emplace(*scale), events_.push({scale->every.value(), Event::tick});
+    const std::size_t first = scale ? at(scale->least) : replicas_.size();
+    ready_.reserve(replicas_.size());
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      if (i < first)
+        set_ready(i, 0.0), expect_loss(i, 0.0);
+      else
+        loads_[i] = never_loaded;
+    }
+    out_.fewest = out_.most = std::ssize(ready_);
+    for (const Seconds moment : plan_.changes.lost_at) events_.push({moment.value(), Event::lose_some});
+  }
+  void end() {
+    for (const Member& member : members_)
+      if (member.state != State::off) out_.paid += std::max(0.0, out_.end - member.ordered);
+    if (!is_fixed_) out_.series.add(FleetReplay::ready, counted_from_, out_.end, static_cast<double>(ready_.size()));
+  }
+
+  /// The next change; false where nothing is left that it could touch.
+  bool happen() {
+    const Event event = events_.top();
+    events_.pop();
+    bool has_requests = !pending_.empty();
+    for (Replica& replica : replicas_) {
+      replica.advance(event.time);
+      has_requests |= replica.requests() > 0;
+    }
+    if (!has_requests && traffic_.next() == Traffic::never) return false;
+    const bool is_current = event.version == members_[event.place].version;
+    if (event.kind == Event::tick)
+      scale(event.time);
+    else if (event.kind == Event::start && is_current)
+      start(event.place, event.time);
+    else if (event.kind == Event::lose && is_current)
+      lose(event.place, event.time);
+    else if (event.kind == Event::lose_some && !ready_.empty())
+      lose(ready_[failures_.below(ready_.size())], event.time);
+    return true;
+  }
+
+  void note(std::size_t place, double moment, FleetChange::What what) {
+    constexpr std::size_t most = 1000;
+    if (out_.changes.size() < most) out_.changes.push_back({moment, static_cast<std::int64_t>(place), what});
+  }
+  /// Before the number of replicas that are ready changes.
+  void count_ready(double moment) {
+    if (is_fixed_) return;
+    out_.series.add(FleetReplay::ready, counted_from_, moment, static_cast<double>(ready_.size()));
+    counted_from_ = moment;
+  }
+  void set_ready(std::size_t place, double moment) {
+    count_ready(moment);
+    members_[place].state = State::ready;
+    ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), place), place);
+    out_.most = std::max(out_.most, std::ssize(ready_));
+    note_end(place, moment);
+  }
+  void set_unready(std::size_t place, double moment, State state) {
+    count_ready(moment);
+    std::erase(ready_, place);
+    out_.fewest = std::min(out_.fewest, std::ssize(ready_));
+    members_[place].state = state;
+    loads_[place] = never_loaded;
+    ++versions_[place];
+  }
+
+  /// A replica that was ordered takes requests.
+  void start(std::size_t place, double moment) {
+    replicas_[place].start(moment);
+    ++members_[place].version;
+    set_ready(place, moment);
+    note(place, moment, FleetChange::What::ready);
+    expect_loss(place, moment);
+    for (MovedRequest& one : std::exchange(pending_, {})) send(std::move(one), moment, moment);
+  }
+  void expect_loss(std::size_t place, double moment) {
+    if (const auto& mean = plan_.changes.lost_between)
+      events_.push({moment + failures_.exponential(mean->value()), Event::lose, place, members_[place].version});
+  }
+  /// Another one takes its place, which starts at once; one that was to stop stops.
+  void lose(std::size_t place, double moment) {
+    Replica& replica = replicas_[place];
+    out_.evicted_blocks += replica.pool().evicted();
+    std::vector<MovedRequest> moved = replica.lose(moment);
+    ++out_.lost;
+    out_.moved += std::ssize(moved);
+    note(place, moment, FleetChange::What::lost);
+    ++members_[place].version;
+    if (members_[place].state == State::draining) {
+      stop(place, moment);
+    } else {
+      set_unready(place, moment, State::starting);
+      events_.push({moment + plan_.changes.start.time().value(), Event::start, place, members_[place].version});
+    }
+    for (MovedRequest& one : moved) send(std::move(one), moment, replica.now());
+  }
+  /// A request that came before, to another replica; `from`: when it may join.
+  void send(MovedRequest one, double moment, double from) {
+    if (ready_.empty()) return void(pending_.push_back(std::move(one)));
+    reach(moment);
+    const std::size_t place = routed(one.of.request, one.path);
+    replicas_[place].advance(moment);
+    replicas_[place].add(std::move(one), from);
+    if (plan_.routing == FleetRouting::least_loaded) note_end(place, moment);
+  }
+
+  void scale(double moment) {
+    const ScaleRule& rule = *plan_.changes.scale;
+    const auto places = static_cast<double>(model_.places());
+    auto load = static_cast<double>(pending_.size()) / (rule.by == ScaleRule::By::queue ? 1.0 : places);
+    std::int64_t there = 0;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      const Replica& replica = replicas_[i];
+      const State state = members_[i].state;
+      if (state == State::draining && replica.requests() == 0) stop(i, moment);
+      if (state == State::ready || state == State::starting) ++there;
+      if (state == State::ready)
+        load += rule.by == ScaleRule::By::queue ? static_cast<double>(replica.waiting())
+                                                : static_cast<double>(replica.requests()) / places;
+    }
+    const std::int64_t wanted = scaler_->wanted(moment, there, load);
+    for (; there < wanted; ++there) order(moment);
+    for (; there > wanted; --there) drain(moment);
+    events_.push({moment + rule.every.value(), Event::tick});
+  }
+  /// One that is to stop stays; else a new one starts.
+  void order(double moment) {
+    for (const State state : {State::draining, State::off})
+      for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (members_[i].state != state) continue;
+        if (state == State::draining) return set_ready(i, moment);
+        members_[i].state = State::starting;
+        members_[i].ordered = moment;
+        note(i, moment, FleetChange::What::ordered);
+        events_.push({moment + plan_.changes.start.time().value(), Event::start, i, ++members_[i].version});
+        return;
+      }
+  }
+  /// One that starts stops; else the one with the fewest requests takes no more.
+  void drain(double moment) {
+    for (std::size_t i = members_.size(); i-- > 0;)
+      if (members_[i].state == State::starting) return stop(i, moment);
+    const auto fewer = [&](std::size_t a, std::size_t b) { return replicas_[a].requests() < replicas_[b].requests(); };
+    const std::size_t place = *std::min_element(ready_.rbegin(), ready_.rend(), fewer);
+    set_unready(place, moment, State::draining);
+    note(place, moment, FleetChange::What::drains);
+    if (replicas_[place].requests() == 0) stop(place, moment);
+  }
+  void stop(std::size_t place, double moment) {
+    ++members_[place].version;
+    members_[place].state = State::off;
+    out_.paid += moment - members_[place].ordered;
+    note(place, moment, FleetChange::What::stopped);
   }
 
   void note_miss(const ServedRequest& one, double moment) {
@@ -229,6 +419,15 @@ class Fleet {
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::vector<std::int64_t> versions_, loads_;  ///< of each replica; the requests that it has
   std::size_t turn_ = 0;
+
+  const bool is_fixed_ = plan_.changes.is_fixed();
+  Random failures_;
+  std::vector<Member> members_;
+  std::vector<std::size_t> ready_;    ///< in ascending order
+  std::deque<MovedRequest> pending_;  ///< no replica is ready
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::optional<Scaler> scaler_;
+  double counted_from_ = 0;
   FleetReplay out_;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "assay/predict/serving/load/bootstrap.h"
+#include "assay/predict/serving/load/fleet_changes.h"
 #include "assay/predict/serving/load/load_record.h"
 #include "assay/predict/serving/load/prefix_cache.h"
 #include "assay/predict/serving/load/replica.h"
@@ -30,7 +31,8 @@ struct FleetLimits {
 
 struct FleetPlan {
   const LoadedServer* server = nullptr;
-  std::int64_t replicas = 1;
+  std::int64_t replicas = 1;  ///< at most, where their number changes
+  FleetChangePlan changes{};
   FleetRouting routing = FleetRouting::least_loaded;
   FleetLimits limits{};
   const PrefixTrie* prefixes = nullptr;  ///< of the trace, where its prompts share blocks
@@ -54,10 +56,15 @@ struct FleetReplay {
   std::optional<ServedRequest> kept;
   std::int64_t held_blocks = 0;  ///< pages that are still held at the end: none
   bool stopped = false;          ///< the limits cannot be met
-  enum Series { arriving, waiting, running, cached_pages, all_series };
+  enum Series { arriving, waiting, running, cached_pages, ready, all_series };
   TimeSeries series{all_series};
   enum Blocked { first_token_counts, per_token_counts, whole_counts, all_counts };
   std::optional<BlockedCounts> counts;  ///< of the three times
+
+  std::vector<FleetChange> changes;   ///< the first thousand
+  std::int64_t lost = 0, moved = 0;   ///< replicas, and requests that had to go to another one
+  std::int64_t fewest = 0, most = 0;  ///< replicas that were ready
+  double paid = 0;                    ///< seconds of replicas from their order to their end, all together
 
   std::int64_t served() const { return requests - refused; }
   double good_share() const { return requests == 0 ? 1.0 : static_cast<double>(good) / static_cast<double>(requests); }

@@ -256,5 +256,115 @@ RC_GTEST_PROP(Fleet, EveryRequestIsServedOrRefusedAndNothingIsLost, ()) {
   RC_ASSERT(replay.cached_tokens < std::max<std::int64_t>(1, replay.prompt_tokens));
 }
 
+/// Seconds of weights and a graph until a new replica serves.
+FleetChangePlan quick_start() {
+  FleetChangePlan changes;
+  changes.start = {1_s, 2_s, 500_ms};
+  return changes;
+}
+
+// Replica lost at 10 s of a steady load: its requests move, the other one serves all until the new one is there at 13.5
+// s.
+TEST(Fleet, ALostReplicaComesBackAfterItsStart) {
+  const LoadedServer server = small_server();
+  FleetPlan plan;
+  plan.server = &server, plan.replicas = 2, plan.changes = quick_start();
+  plan.changes.lost_at = {10_s};
+  const TrafficPlan traffic = at_rate(server, 10.0, 300);
+  const FleetReplay replay = replay_fleet(plan, traffic);
+  EXPECT_EQ(replay.lost, 1);
+  EXPECT_GT(replay.moved, 0);
+  EXPECT_EQ(replay.fewest, 1);
+  EXPECT_EQ(replay.output_tokens, 300 * 200);
+  ASSERT_EQ(replay.changes.size(), 2u);
+  EXPECT_EQ(replay.changes[0].what, FleetChange::What::lost);
+  EXPECT_EQ(replay.changes[0].at, 10.0);
+  EXPECT_EQ(replay.changes[1].what, FleetChange::What::ready);
+  EXPECT_EQ(replay.changes[1].at, 13.5);
+  EXPECT_NEAR(replay.paid, 2.0 * replay.end, 1e-9 * replay.end);
+  plan.changes = {};
+  EXPECT_LT(replay_fleet(plan, traffic).whole.mean(), replay.whole.mean());
+}
+
+// With one replica nothing can serve from 10 s to 13.5 s: what comes in between waits for it, and says so.
+TEST(Fleet, RequestsWaitWhereNoReplicaIsLeft) {
+  const LoadedServer server = small_server();
+  FleetPlan plan;
+  plan.server = &server, plan.changes = quick_start();
+  plan.changes.lost_at = {10_s};
+  double longest = 0.0;
+  plan.each = [&](const ServedRequest& one) {
+    if (one.request.arrival > 10.1 && one.request.arrival < 13.0)
+      EXPECT_NEAR(one.for_replica, 13.5 - one.request.arrival, 1e-9);
+    longest = std::max(longest, one.for_replica);
+  };
+  const FleetReplay replay = replay_fleet(plan, at_rate(server, 10.0, 300));
+  EXPECT_EQ(replay.served(), 300);
+  EXPECT_GT(longest, 3.0);
+}
+
+// A burst of 20 seconds in a calm minute: replicas are added within the bounds, cost their time, and go again.
+TEST(Fleet, ScalingFollowsTheLoad) {
+  const LoadedServer server = small_server();
+  RequestTrace trace;
+  for (int i = 0; i < 2400; ++i) {
+    TracedRequest one;
+    one.prompt = 500, one.output = 100;
+    one.arrival = Seconds(i < 400 ? 0.2 * i : i < 2000 ? 80.0 + 0.0125 * (i - 400) : 100.0 + 2.0 * (i - 2000));
+    trace.requests.push_back(one);
+  }
+  trace.span = 900_s;
+  TrafficPlan traffic;
+  traffic.trace = &trace;
+  FleetPlan plan;
+  plan.server = &server, plan.replicas = 6, plan.changes = quick_start();
+  plan.changes.scale = ScaleRule{ScaleRule::By::use, 0.7, 1, 6};
+  const FleetReplay replay = replay_fleet(plan, traffic);
+  EXPECT_EQ(replay.served(), 2400);
+  EXPECT_EQ(replay.fewest, 1);
+  EXPECT_GT(replay.most, 2);
+  EXPECT_LT(replay.paid, 0.5 * 6.0 * replay.end);
+  EXPECT_GT(replay.paid, replay.end);
+  EXPECT_EQ(replay.changes.back().what, FleetChange::What::stopped);
+}
+
+// Whatever is lost or scaled: every request ends, with its tokens, and the parts of its time add up.
+RC_GTEST_PROP(Fleet, NoRequestIsLostWithItsReplica, ()) {
+  LoadedServer server = small_server(*rc::gen::inRange(2, 20));
+  if (*rc::gen::arbitrary<bool>()) server.cache_tokens = 16.0 * *rc::gen::inRange(120, 300);
+  TrafficPlan traffic = at_rate(server, *rc::gen::inRange(1, 40), *rc::gen::inRange(1, 150));
+  traffic.seed = static_cast<std::uint64_t>(*rc::gen::inRange(1, 1000));
+  if (*rc::gen::arbitrary<bool>()) traffic.rate.reset(), traffic.clients = *rc::gen::inRange(1, 30);
+  FleetPlan plan;
+  plan.server = &server, plan.changes = quick_start();
+  plan.replicas = *rc::gen::inRange(1, 5);
+  plan.routing = *rc::gen::element(FleetRouting::random, FleetRouting::in_turn, FleetRouting::least_loaded);
+  for (int i = *rc::gen::inRange(0, 5); i > 0; --i) plan.changes.lost_at.emplace_back(0.1 * *rc::gen::inRange(0, 200));
+  if (*rc::gen::arbitrary<bool>()) plan.changes.lost_between = Seconds(*rc::gen::inRange(20, 200));
+  if (*rc::gen::arbitrary<bool>())
+    plan.changes.scale =
+        ScaleRule{*rc::gen::element(ScaleRule::By::queue, ScaleRule::By::use), 0.5, 1, plan.replicas, 1_s, 5_s};
+  std::int64_t ended = 0, tokens = 0;
+  plan.each = [&](const ServedRequest& one) {
+    if (one.replica < 0) return;
+    ++ended;
+    tokens += one.request.output;
+    RC_ASSERT(one.for_step() > -1e-9);
+    RC_ASSERT(one.for_replica >= 0.0);
+    const double parts = (one.ready - one.request.arrival) + one.for_replica + one.for_step() + one.for_places +
+                         one.for_cache + one.for_prompts + (one.prompted - one.scheduled) + one.preempted +
+                         (one.decoded - one.prompted - one.preempted) + (one.end - one.decoded);
+    RC_ASSERT(std::abs(parts - one.whole()) < 1e-6);
+    RC_ASSERT(one.decoded - one.prompted >= one.preempted - 1e-9);
+  };
+  const FleetReplay replay = replay_fleet(plan, traffic);
+  RC_ASSERT(ended + replay.refused == replay.requests);
+  RC_ASSERT(replay.requests == traffic.requests);
+  RC_ASSERT(tokens == replay.output_tokens);
+  if (server.cache_tokens > 0.0) RC_ASSERT(replay.held_blocks == 0);
+  RC_ASSERT(replay.paid <= static_cast<double>(plan.replicas) * replay.end + 2.0);
+  RC_ASSERT(replay.most <= plan.replicas);
+}
+
 }  // namespace
 }  // namespace assay::serving

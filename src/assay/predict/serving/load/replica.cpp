@@ -15,6 +15,11 @@ std::int64_t key_of_left(const FleetRequest& request) { return -((request.id + 1
 
 }  // namespace
 
+double ready_time(const FleetRequest& request, const LoadedServer& server) {
+  if (request.prefilled) return request.prefilled->here;
+  return request.arrival + front_end_time(Plain{}, server.path, static_cast<double>(request.prompt)).value();
+}
+
 ReplicaModel::ReplicaModel(const LoadedServer& server, std::int64_t block)
     : server_(server),
       places_(std::max<std::int64_t>(1, static_cast<std::int64_t>(server.most))),
@@ -50,27 +55,69 @@ Replica::Replica(const ReplicaModel& model, const Watchers& watchers, std::int64
       pool_(model.pages(), model.block_pages()),
       crossings_(at(model.page()), 0) {}
 
-void Replica::add(const FleetRequest& request, std::vector<std::int64_t> path, std::int64_t block) {
+std::int32_t Replica::unused_slot() {
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::int32_t>(sequences_.size()));
     sequences_.emplace_back();
   }
   const std::int32_t slot = unused_.back();
   unused_.pop_back();
+  sequences_[at(slot)] = Sequence();
+  return slot;
+}
+
+void Replica::queue(std::int32_t slot) {
+  const double since = sequences_[at(slot)].since;
+  auto before = incoming_.end();
+  while (before != incoming_.begin() && sequences_[at(*(before - 1))].since > since) --before;
+  incoming_.insert(before, slot);
+}
+
+void Replica::add(const FleetRequest& request, std::vector<std::int64_t> path, std::int64_t block) {
+  const std::int32_t slot = unused_slot();
   Sequence& s = sequences_[at(slot)];
-  s = Sequence();
   s.of.request = request;
   s.of.replica = index_;
   s.of.scheduled = -1.0;
-  s.of.ready = request.prefilled
-                   ? request.prefilled->here
-                   : request.arrival +
-                         front_end_time(Plain{}, model_.server().path, static_cast<double>(request.prompt)).value();
+  s.of.ready = s.since = ready_time(request, model_.server());
   s.path = std::move(path);
   s.block = block;
-  auto before = incoming_.end();
-  while (before != incoming_.begin() && sequences_[at(*(before - 1))].of.ready > s.of.ready) --before;
-  incoming_.insert(before, slot);
+  queue(slot);
+}
+
+void Replica::add(MovedRequest moved, double moment) {
+  const std::int32_t slot = unused_slot();
+  Sequence& s = sequences_[at(slot)];
+  s.of = std::move(moved.of);
+  s.of.replica = index_;
+  s.path = std::move(moved.path);
+  s.block = moved.block, s.made = moved.made, s.thrown_out = moved.thrown_out;
+  s.since = std::max(moment, moved.since);
+  if (s.thrown_out < 0.0) s.of.scheduled = -1.0, s.of.for_replica += s.since - moved.since;
+  queue(slot);
+}
+
+std::vector<MovedRequest> Replica::lose(double moment) {
+  now_ = started_ = std::max(now_, moment);
+  std::vector<std::pair<std::int64_t, std::int32_t>> slots;
+  for (std::size_t i = 0; i < sequences_.size(); ++i)
+    if (sequences_[i].stamp > 0) slots.emplace_back(0, static_cast<std::int32_t>(i));
+  for (const auto* from : {&waiting_, &incoming_})
+    for (const std::int32_t slot : *from) slots.emplace_back(0, slot);
+  for (auto& [id, slot] : slots) id = sequences_[at(slot)].of.request.id;
+  std::sort(slots.begin(), slots.end());
+  std::vector<MovedRequest> out;
+  for (const auto& [id, slot] : slots) {
+    Sequence& s = sequences_[at(slot)];
+    if (s.stamp > 0) s.made = now_made(s), s.thrown_out = now_;
+    ++s.of.moves;
+    out.push_back({s.of, std::move(s.path), s.block, s.made, s.thrown_out, s.since});
+  }
+  sequences_.clear(), unused_.clear(), incoming_.clear(), waiting_.clear(), ends_.clear(), joined_.clear();
+  pool_ = BlockPool(model_.pages(), model_.block_pages());
+  std::fill(crossings_.begin(), crossings_.end(), 0);
+  running_ = 0, ended_now_ = 0, context_ = 0.0;
+  return out;
 }
 
 /// Until when requests may have come to join the next step: it is prepared while the last one runs, if any does.
@@ -80,7 +127,7 @@ double Replica::prepared() const {
 }
 
 void Replica::admit_ready() {
-  while (!incoming_.empty() && sequences_[at(incoming_.front())].of.ready <= prepared()) {
+  while (!incoming_.empty() && sequences_[at(incoming_.front())].since <= prepared()) {
     Sequence& s = sequences_[at(incoming_.front())];
     s.places_before = waited_places_, s.cache_before = waited_cache_, s.prompts_before = waited_prompts_;
     waiting_.push_back(incoming_.front());
@@ -93,7 +140,7 @@ void Replica::advance(double until) {
     admit_ready();
     if (running_ == 0 && waiting_.empty()) {
       if (incoming_.empty()) return;
-      const double next = sequences_[at(incoming_.front())].of.ready;
+      const double next = sequences_[at(incoming_.front())].since;
       if (next >= until) return;
       now_ = started_ = std::max(now_, next);
       continue;
@@ -231,7 +278,7 @@ void Replica::steps_of_sequences(double until, bool is_full) {
   const auto n = static_cast<double>(running_);
   const ReplicaModel::Step& step = model_.step(running_);
   const double first = step.fixed + step.each * context_ / n, more = step.each;
-  const double moment = incoming_.empty() ? until : std::min(until, sequences_[at(incoming_.front())].of.ready);
+  const double moment = incoming_.empty() ? until : std::min(until, sequences_[at(incoming_.front())].since);
   const std::int64_t steps = steps_until_full(steps_until(moment, first, more));
   const auto k = static_cast<double>(steps);
   pass(steps, k * first + more * k * (k - 1.0) / 2.0, first + more * (k - 1.0), 0.0, is_full);
@@ -249,7 +296,7 @@ void Replica::forget_dead() {
 
 double Replica::next_start() const {
   if (running_ > 0 || !waiting_.empty()) return now_;
-  return incoming_.empty() ? Traffic::never : std::max(now_, sequences_[at(incoming_.front())].of.ready);
+  return incoming_.empty() ? Traffic::never : std::max(now_, sequences_[at(incoming_.front())].since);
 }
 
 double Replica::soonest_end() const {

@@ -45,9 +45,9 @@ class ReplicaModel {
 /// What became of a request; moments in seconds.
 struct ServedRequest {
   FleetRequest request;
-  std::int64_t replica = -1;  ///< negative: refused, no replica can hold it
-  std::int64_t cached = 0;    ///< tokens of its prompt that were cached
-  std::int64_t preemptions = 0;
+  std::int64_t replica = -1;                              ///< negative: refused, no replica can hold it
+  std::int64_t cached = 0;                                ///< tokens of its prompt that were cached
+  std::int64_t preemptions = 0, moves = 0;                ///< times it was thrown out, and its replica was lost
   double ready = 0;                                       ///< behind the front end
   double scheduled = 0;                                   ///< its first step begins
   double prompted = 0;                                    ///< the step with the last piece of its prompt ends
@@ -55,10 +55,11 @@ struct ServedRequest {
   double decoded = 0;                                     ///< the last step ends
   double end = 0;                                         ///< the last token is with the client
   double for_places = 0, for_cache = 0, for_prompts = 0;  ///< waits: batch full, cache full, others' prompts
+  double for_replica = 0;                                 ///< at a replica that was lost, or until there is one
   double preempted = 0;                                   ///< from being thrown out to having its tokens again
 
   /// The wait for the end of the step that runs when the request comes.
-  double for_step() const { return scheduled - ready - for_places - for_cache - for_prompts; }
+  double for_step() const { return scheduled - ready - for_replica - for_places - for_cache - for_prompts; }
   double first_token() const { return first - request.arrival; }
   double whole() const { return end - request.arrival; }
   /// Mean time between tokens; 0 for a single one.
@@ -78,6 +79,19 @@ struct ReplicaSpan {
   bool is_full = false;    ///< what waits has no place, or no room in the cache
 };
 
+/// When a request may be scheduled: behind the front end, or where its cache comes from another server.
+double ready_time(const FleetRequest& request, const LoadedServer& server);
+
+/// A request between replicas.
+struct MovedRequest {
+  ServedRequest of;
+  std::vector<std::int64_t> path{};
+  std::int64_t block = 0;  ///< tokens of a block of the path
+  std::int64_t made = 0;   ///< tokens of its output
+  double thrown_out = -1;  ///< when its tokens were lost; negative: it had none
+  double since = 0;        ///< since when it waits for its first step
+};
+
 class Replica {
  public:
   struct Watchers {
@@ -89,6 +103,13 @@ class Replica {
 
   /// A request arrives, in the order of arrivals; `path` are the blocks of its prompt, each of so many tokens.
   void add(const FleetRequest& request, std::vector<std::int64_t> path, std::int64_t block);
+  /// The same for what a lost replica had, or nobody yet, at a moment.
+  void add(MovedRequest moved, double moment);
+  /// Loses all that it holds at the end of the step that runs; its requests in the order in which they came. Tokens
+  /// that were made are computed again, as those of sequences that are thrown out.
+  std::vector<MovedRequest> lose(double moment);
+  /// Takes no time before a moment: it starts.
+  void start(double moment) { now_ = started_ = std::max(now_, moment); }
   /// Takes all steps that begin before a moment.
   void advance(double until);
   /// When the next step begins; `Traffic::never` where there is nothing to do.
@@ -116,6 +137,7 @@ class Replica {
     std::int64_t joined = 0;  ///< the step it joined after
     std::int64_t stamp = 0;   ///< differs each time it joins
     bool has_pages = false;
+    double since = 0;       ///< it waits here
     std::int64_t left = 0;  ///< blocks of its own that were kept when it was thrown out
     double places_before = 0, cache_before = 0, prompts_before = 0;  ///< clocks of waits, when it came
     double thrown_out = -1;                                          ///< when; negative: it is not
@@ -127,6 +149,8 @@ class Replica {
   };
   enum class Wait { none, places, cache, prompts };
 
+  std::int32_t unused_slot();
+  void queue(std::int32_t slot);
   double prepared() const;
   void admit_ready();
   void step_with_prompts(double until);
