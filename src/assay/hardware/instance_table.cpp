@@ -23,6 +23,18 @@ std::vector<std::string> cells_of_line(std::string_view line) {
   return cells;
 }
 
+/// The first date of a comment: 2026-08-22.
+std::string date_in(std::string_view text) {
+  constexpr std::string_view form = "dddd-dd-dd";
+  for (std::size_t at = 0; at + form.size() <= text.size(); ++at) {
+    const auto fits = [&](std::size_t i) { return form[i] == 'd' ? is_digit(text[at + i]) : text[at + i] == '-'; };
+    std::size_t i = 0;
+    while (i < form.size() && fits(i)) ++i;
+    if (i == form.size()) return std::string(text.substr(at, form.size()));
+  }
+  return {};
+}
+
 class OfferReader {
  public:
   OfferReader(InstanceTable& table, const ClusterNames& names) : table_(table), names_(names) {}
@@ -30,8 +42,7 @@ class OfferReader {
   void line(std::size_t number, std::string_view text) {
     number_ = number;
     if (text.starts_with('#')) {
-      const std::string_view said = trim(text.substr(1)).substr(0, 10);
-      if (table_.date.empty() && said.size() == 10 && said[4] == '-' && said[7] == '-') table_.date = said;
+      if (table_.date.empty()) table_.date = date_in(text);
       return;
     }
     const std::vector<std::string> cells = cells_of_line(text);

@@ -86,14 +86,18 @@ double Candidate::mean_replicas() const {
 }
 
 std::optional<DollarsPerSecond> Candidate::price() const {
-  const auto price = server->price(replicas);
+  auto price = server->price(replicas);
+  const auto of_prompts = prefill ? prefill->price(prompts) : std::nullopt;
+  if (prefill && !of_prompts) return std::nullopt;
+  if (price && of_prompts) price = *price + *of_prompts;
   const double mean = mean_replicas(), all = static_cast<double>(replicas);
   if (!price || mean == all) return price;
   return mean / all * *price;
 }
 
 std::string Candidate::replicas_text() const {
-  if (mean_replicas() == static_cast<double>(replicas)) return std::to_string(replicas);
+  const bool varies = replay && server->query && mean_replicas() != static_cast<double>(replicas);
+  if (!varies) return std::to_string(replicas);
   return fmt::format("{} to {}", replay->fewest, replay->most);
 }
 
@@ -117,6 +121,8 @@ void add_changes(const FleetQuery& query, const Candidate& chosen, report::Respo
                            {"what", std::string(what_words[static_cast<std::size_t>(one.what)])}};
   });
   if (!rows.empty()) response.results.emplace_back("changes", std::move(rows));
+  if (query.changes.scale)
+    response.notes.push_back("replicas are counted every 15 s; fewer where that was enough for 5 min (Kubernetes)");
 }
 
 }  // namespace assay::verbs::fleet

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "assay/ask/verbs/fleet/fleet.h"
+#include "assay/ask/verbs/option_values.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::fleet {
@@ -64,23 +65,20 @@ Result<RowSink> sink_of(const std::string& file) {
 }
 
 /// The steps of one replica as bars, and what it holds as numbers that change.
-struct StepRecord {
-  std::int64_t replica;
-  draw::Timeline timeline{};
-  bool is_cut = false;
-
-  explicit StepRecord(std::int64_t of) : replica(of) {
-    timeline.title = fmt::format("replica {}", replica);
-    timeline.lanes = {{"steps"}};
-    timeline.classes = {"decode", "with prompts"};
-    timeline.counters = {{"running"}, {"waiting"}, {"pages"}};
+class StepRecord {
+ public:
+  explicit StepRecord(std::int64_t replica) : replica_(replica) {
+    timeline_.title = fmt::format("replica {}", replica);
+    timeline_.lanes = {{"steps"}};
+    timeline_.classes = {"decode", "with prompts"};
+    timeline_.counters = {{"running"}, {"waiting"}, {"pages"}};
   }
 
   void add(const ReplicaSpan& span) {
-    if (span.replica != replica) return;
+    if (span.replica != replica_) return;
     constexpr std::size_t most = 200'000;  // a viewer shows no more
-    if (timeline.bars.size() + static_cast<std::size_t>(span.steps) > most) {
-      is_cut = true;
+    if (timeline_.bars.size() + static_cast<std::size_t>(span.steps) > most) {
+      is_cut_ = true;
       return;
     }
     // Steps that were taken together grow evenly, up to the last.
@@ -92,13 +90,21 @@ struct StepRecord {
     double from = span.from;
     for (std::int64_t i = 0; i < span.steps; ++i) {
       const double time = first + more * static_cast<double>(i);
-      timeline.bars.push_back({0, Seconds(from), Seconds(from + time), label, has_prompts ? 1 : 0});
+      timeline_.bars.push_back({0, Seconds(from), Seconds(from + time), label, has_prompts ? 1 : 0});
       from += time;
     }
     const std::int64_t values[] = {span.running, span.waiting, span.pages};
     for (std::size_t i = 0; i < std::size(values); ++i)
-      timeline.counters[i].points.push_back({Seconds(span.from), static_cast<double>(values[i])});
+      timeline_.counters[i].points.push_back({Seconds(span.from), static_cast<double>(values[i])});
   }
+
+  const draw::Timeline& timeline() const { return timeline_; }
+  bool is_cut() const { return is_cut_; }
+
+ private:
+  std::int64_t replica_;
+  draw::Timeline timeline_;
+  bool is_cut_ = false;
 };
 
 }  // namespace
@@ -145,8 +151,8 @@ Result<void> FleetFiles::write(report::Response& response) const {
     response.files.emplace_back(open_->rows_file, std::move(content));
   }
   if (!open_->steps) return {};
-  response.files.emplace_back(open_->steps_file, draw::chrome_trace_json(open_->steps->timeline));
-  if (open_->steps->is_cut) response.notes.push_back(fmt::format("{}: the first 200,000 steps", open_->steps_file));
+  response.files.emplace_back(open_->steps_file, draw::chrome_trace_json(open_->steps->timeline()));
+  if (open_->steps->is_cut()) response.notes.push_back(fmt::format("{}: the first 200,000 steps", open_->steps_file));
   return {};
 }
 

@@ -41,6 +41,12 @@ report::Members fleet_members(const FleetQuery& query, const Candidate& chosen) 
   if (server.server.cache_tokens > 0.0) out.emplace_back("cache", Tokens(std::floor(server.server.cache_tokens)));
   if (server.engines() > 1) out.emplace_back("engines", server.engines());
   if (server.query->software.named()) out.emplace_back("software", server.query->software.text());
+  if (chosen.prefill)
+    out.emplace_back("prefill", report::Members{{"cluster", chosen.prefill->cluster()},
+                                                {"replicas", chosen.prompts},
+                                                {"chips", chosen.prompts * chosen.prefill->chips()},
+                                                {"strategy", serve::strategy_text(chosen.prefill->point.strategy)},
+                                                {"chunk", Tokens(std::floor(chosen.prefill->server.chunk))}});
   return out;
 }
 
@@ -79,6 +85,7 @@ Result<void> add_cost(const Context& context, const Candidate& chosen, report::M
   if (const auto price = chosen.price())
     out.emplace_back("cost", report::Members{{"per_day", *price * 1_day},
                                              {"per_million_output_tokens", Tokens(1e6) * (*price / tokens)}});
+  if (chosen.prefill) return {};  // what chips draw that work on prompts alone is not modelled
   const hardware::Chip& chip = chosen.server->query->cluster.chip;
   ASSAY_TRY(load, serving::power_load_of(context.catalogue));
   const auto chips = static_cast<double>(chosen.server->chips());
@@ -123,6 +130,15 @@ void add_replay(const FleetQuery& query, const Candidate& chosen, report::Member
   out.emplace_back("hit_rate", replay.hit_rate());
   out.emplace_back("utilisation",
                    replay.per_second(replay.busy) / chosen.mean_replicas() / number(chosen.server->engines()));
+  if (chosen.prefill) {
+    const double prompts = number(chosen.prompts * chosen.prefill->engines());
+    const Tokens mean(number(replay.prompt_tokens) / std::max(1.0, number(replay.served())));
+    out.emplace_back("pool",
+                     report::Members{{"utilisation", replay.per_second(replay.prefill_busy) / prompts},
+                                     {"link_utilisation", replay.per_second(replay.sending) / prompts},
+                                     {"link", chosen.server->link},
+                                     {"transfer", mean.value() * chosen.server->per_token / chosen.server->link}});
+  }
   if (replay.first_miss) out.emplace_back("broke", broke_members(query, replay));
 }
 
@@ -161,7 +177,13 @@ void explain(const ServedRequest& one, report::Response& response) {
                              part("for a place", one.for_places, "the batch is full") +
                              part("for room in the cache", one.for_cache, "no pages are free") +
                              part("for other prompts", one.for_prompts, "that came before, chunk by chunk"));
-  auto until = part("front end", one.ready - one.request.arrival, "and tokenising");
+  const auto& prefilled = one.request.prefilled;
+  auto until = part("front end", prefilled ? 0.0 : one.ready - one.request.arrival, "and tokenising");
+  if (prefilled)
+    until =
+        num.named("prompt elsewhere",
+                  part("front end, waits and prompt", prefilled->made - one.request.arrival, "in the pool of prompts") +
+                      part("cache over the link", one.ready - prefilled->made, "behind those that went before"));
   if (one.for_replica > 0.0)
     until = until + part("for a replica", one.for_replica, "its own was lost, or none was there");
   const auto made = num.named("first token made",
@@ -178,7 +200,7 @@ void explain(const ServedRequest& one, report::Response& response) {
 Result<void> play_again(const Request& request, const FleetQuery& query, Candidate& chosen,
                         report::Response& response) {
   if (!request.has("rows") && !request.has("steps") && !request.explain()) return {};
-  serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas);
+  serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas, chosen.prompts);
   const auto& miss = chosen.replay->first_miss;
   plan.kept = query.explained ? *query.explained : miss && miss->replica >= 0 ? miss->request.id : 0;
   ASSAY_TRY(files, FleetFiles::of(request, plan));
@@ -190,6 +212,7 @@ std::string headline_of(const FleetQuery& query, const FleetChoice& choice) {
   const Candidate& chosen = choice.candidates.front();
   const FleetReplay& replay = *chosen.replay;
   std::string text = fmt::format("{} x {}", chosen.replicas_text(), chosen.server->cluster());
+  if (chosen.prefill) text = fmt::format("{} x {} for prompts and {}", chosen.prompts, chosen.prefill->cluster(), text);
   if (query.limits.given()) {
     text +=
         fmt::format(" {} the limits: {:.2f} % of {} requests are within, {} wanted", chosen.holds ? "holds" : "misses",
@@ -250,7 +273,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   add_other_prices(query, chosen, choice.margin, response);
   out.emplace_back("series", series_rows(query, chosen));
   if (choice.margin) out.emplace_back("margin", report::Members{{"scale", *choice.margin}});
-  if (query.prices->table)
+  if (query.prices->table && !query.prefill)
     if (report::Items rows = rent_rows(choice); !rows.empty()) out.emplace_back("rent", std::move(rows));
   if (query.is_any) {
     report::Items passed = query.passed_over;

@@ -51,6 +51,8 @@ struct FleetServer {
   std::string impossible;                              ///< why there is none; then only the query is set
   bool is_rented = false, is_spot = false;             ///< prices are those of `offers`
   std::vector<const hardware::InstanceOffer*> offers;  ///< of its chip
+  Bytes per_token;                                     ///< of cache, where it comes from servers of prompts
+  BytesPerSecond link;                                 ///< from one of those
   std::optional<design::Owning<Plain>> owned;          ///< of one of its chips
 
   const std::string& cluster() const { return query->cluster.text; }
@@ -72,8 +74,10 @@ struct FleetQuery {
   serving::FleetLimits limits;
   serving::FleetRouting routing = serving::FleetRouting::least_loaded;
   std::string routing_text;
-  std::vector<std::int64_t> replicas;  ///< that may be chosen, in ascending order
-  std::vector<FleetServer> servers;    ///< one a cluster
+  std::vector<std::int64_t> replicas;          ///< that may be chosen, in ascending order
+  std::vector<FleetServer> servers;            ///< one a cluster
+  std::optional<FleetServer> prefill;          ///< of prompts alone, where they have their own
+  std::vector<std::int64_t> prefill_replicas;  ///< that may be chosen, in ascending order
   std::shared_ptr<const FleetPrices> prices;
   bool is_any = false;                      ///< chips, too, are to be found
   report::Items passed_over;                ///< instances that were not tried, and why
@@ -82,8 +86,8 @@ struct FleetQuery {
   std::optional<std::int64_t> explained;
   std::vector<std::string> notes;
 
-  bool is_search() const { return replicas.size() > 1 || servers.size() > 1; }
-  serving::FleetPlan plan(const FleetServer& server, std::int64_t of) const;
+  bool is_search() const { return replicas.size() > 1 || servers.size() > 1 || prefill_replicas.size() > 1; }
+  serving::FleetPlan plan(const FleetServer& server, std::int64_t of, std::int64_t prompts = 0) const;
 };
 
 /// --prices FILE, --spot, --tco and --api-price.
@@ -102,6 +106,8 @@ Result<void> read_changes(const Request& request, FleetQuery& query);
 struct Candidate {
   const FleetServer* server = nullptr;
   std::int64_t replicas = 1;
+  const FleetServer* prefill = nullptr;  ///< of prompts, and how many there are
+  std::int64_t prompts = 0;
   std::int64_t fewest = 1;  ///< that have the time for the traffic at all
   std::optional<serving::FleetReplay> replay;
   bool holds = false;

@@ -95,18 +95,37 @@ Result<void> read_traffic(const Request& request, const Context& context, FleetQ
   return {};
 }
 
-Result<void> read_replicas(const Request& request, FleetQuery& query) {
-  constexpr std::int64_t most_searched = 256, most = 4096;
-  const std::string text = request.value("replicas").value_or(fmt::format("1..{}", most_searched));
+/// "4" or "1..16", up to 4096.
+Result<std::vector<std::int64_t>> replica_range(const Request& request, std::string_view option, std::string usual) {
+  constexpr std::int64_t most = 4096;
+  const std::string where = fmt::format("--{}", option), text = request.value(option).value_or(std::move(usual));
   const std::size_t dots = text.find("..");
-  ASSAY_TRY(from, parse_count(trim(std::string_view(text).substr(0, dots)), "--replicas"));
+  ASSAY_TRY(from, parse_count(trim(std::string_view(text).substr(0, dots)), where));
   std::int64_t to = from;
-  if (dots != text.npos) ASSAY_SET(to, parse_count(trim(std::string_view(text).substr(dots + 2)), "--replicas"));
+  if (dots != text.npos) ASSAY_SET(to, parse_count(trim(std::string_view(text).substr(dots + 2)), where));
   if (from < 1 || to < from || to > most)
-    return fail("--replicas", fmt::format("{} is no number from 1 to {}, nor a range of them", in_quotes(text), most),
+    return fail(where, fmt::format("{} is no number from 1 to {}, nor a range of them", in_quotes(text), most),
                 "e.g. 4 or 1..16");
-  query.replicas.resize(static_cast<std::size_t>(to - from + 1));
-  std::iota(query.replicas.begin(), query.replicas.end(), from);
+  std::vector<std::int64_t> out(static_cast<std::size_t>(to - from + 1));
+  std::iota(out.begin(), out.end(), from);
+  return out;
+}
+
+/// What replicas of prompts do not go with.
+Result<void> check_prefill(const Request& request, const FleetQuery& query) {
+  if (!request.has("prefill-on")) {
+    if (!request.has("prefill-replicas")) return {};
+    return fail("--prefill-replicas", "it needs --prefill-on", "add --prefill-on h200-sxm:1", Error::Kind::usage);
+  }
+  const auto refused = [](std::string_view what, std::string_view hint) -> Result<void> {
+    return fail("--prefill-on", std::string(what), std::string(hint), Error::Kind::usage);
+  };
+  if (request.has("clients"))
+    return refused("clients that wait for answers are replayed on servers that also work on prompts", "use --rate");
+  if (!query.changes.is_fixed()) return refused("pools keep their replicas", "leave --fail and --autoscale out");
+  if (query.routing == serving::FleetRouting::by_prefix)
+    return refused("prompts go to the replica with the fewest", "leave --routing out");
+  if (request.value("on") == "any") return refused("any is one chip for both", "name the clusters of --on");
   return {};
 }
 
@@ -167,7 +186,7 @@ Result<Request> server_request(const Request& request, const FleetQuery& query, 
 }
 
 Result<FleetServer> find_server(const Request& request, const Context& context, const FleetQuery& query,
-                                const std::string& cluster) {
+                                const std::string& cluster, bool for_prompts = false) {
   ASSAY_TRY(asked, server_request(request, query, cluster));
   ASSAY_TRY(found_query, serve::read_serve_query(asked, context));
   FleetServer out;
@@ -190,12 +209,47 @@ Result<FleetServer> find_server(const Request& request, const Context& context, 
   if (out.query->choices.most_batch) out.point.batch = static_cast<double>(*out.query->choices.most_batch);
   out.query->question.cached_prompt = 0.0;  // the replay knows what is cached
   // An engine packs prompts up to its own limit; where none is named, a short prompt's step also has room for a few.
-  constexpr double few_tokens = 512;
+  const double few_tokens = for_prompts ? 8192 : 512;  // prompts alone fill a step
   const double limit = out.query->question.step_tokens;
   const bool is_engine = (request.has("chunk") || out.query->software.named()) && std::isfinite(limit);
   ASSAY_SET(out.server,
             serving::loaded_server(out.query->question, out.query->cluster, out.point, is_engine ? limit : few_tokens));
   return out;
+}
+
+}  // namespace
+
+serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of, std::int64_t prompts) const {
+  serving::FleetPlan plan;
+  plan.server = &server.server;
+  plan.replicas = of * server.engines();
+  plan.routing = routing;
+  plan.limits = limits;
+  plan.context = server.query->model().max_context;
+  plan.has_intervals = true;
+  plan.changes = changes;
+  if (prefill && prompts > 0)
+    plan.prefill = serving::PrefillPlan{&prefill->server, prompts * prefill->engines(), server.per_token, server.link};
+  if (load_rate)
+    plan.changes.start.weights = static_cast<double>(server.chips()) * server.point.memory.weights / *load_rate;
+  if (traced && traced->prefixes) plan.prefixes = &*traced->prefixes;
+  return plan;
+}
+
+namespace {
+
+/// How caches come to a server that does not work on prompts.
+Result<void> join_pools(const FleetServer& prefill, FleetServer& server) {
+  const auto &from = prefill.query->cluster, &to = server.query->cluster;
+  if (!from.chip.network.scale_out || !to.chip.network.scale_out)
+    return fail("--prefill-on", fmt::format("no file says which network joins {} and {}", from.text, to.text),
+                "chips with [network.scale_out]", Error::Kind::missing);
+  ASSAY_SET(server.per_token, serving::cache_of_token(server.query->question, to, server.point));
+  const auto out = [](const hardware::Cluster& of) {
+    return static_cast<double>(of.chips()) * of.chip.network.scale_out->bandwidth.value;
+  };
+  server.link = std::min(out(from), out(to));
+  return {};
 }
 
 /// One a cluster of --on; of those that may be any, the ones that can serve the model.
@@ -208,46 +262,43 @@ Result<void> find_servers(const Request& request, const Context& context, FleetQ
     ASSAY_TRY(range, parse_cluster_range(*request.value("on"), "--on", context.catalogue));
     clusters = range.clusters;
   }
+  if (const auto text = request.value("prefill-on")) {
+    ASSAY_TRY(prefill, find_server(request, context, query, *text, true));
+    if (!prefill.impossible.empty())
+      return fail("--prefill-on", prefill.impossible, "more chips, or narrower formats: --weights fp8");
+    ASSAY_CHECK(add_fleet_prices(*query.prices, context, prefill));
+    query.prefill = std::move(prefill);
+    ASSAY_SET(query.prefill_replicas, replica_range(request, "prefill-replicas", "1..16"));
+  }
+  std::optional<Error> first;
   for (const std::string& cluster : clusters) {
     auto server = find_server(request, context, query, cluster);
     if (!server && !query.is_any) return tl::unexpected<Error>(std::move(server).error());
     std::string why = server ? server->impossible : server.error().what;
     if (query.is_any && !why.empty()) {
       query.passed_over.emplace_back(report::Members{{"what", cluster}, {"why", std::move(why)}});
+      if (!server && !first) first = std::move(server).error();
       continue;
     }
     if (!query.changes.is_fixed() && server->impossible.empty() && server->engines() > 1)
       return fail("--dp", "a replica that is lost or added is one engine, and this plan has several", "--dp 1");
     ASSAY_CHECK(add_fleet_prices(*query.prices, context, *server));
+    if (query.prefill && server->impossible.empty()) ASSAY_CHECK(join_pools(*query.prefill, *server));
     query.servers.push_back(*std::move(server));
   }
   if (!query.servers.empty()) return {};
+  if (first) return tl::unexpected<Error>(*std::move(first));
   return fail("--on", "no chip of the table can serve the model",
               "a smaller model, or narrower formats: --weights fp8");
 }
 
 }  // namespace
 
-serving::FleetPlan FleetQuery::plan(const FleetServer& server, std::int64_t of) const {
-  serving::FleetPlan plan;
-  plan.server = &server.server;
-  plan.replicas = of * server.engines();
-  plan.routing = routing;
-  plan.limits = limits;
-  plan.context = server.query->model().max_context;
-  plan.has_intervals = true;
-  plan.changes = changes;
-  if (load_rate)
-    plan.changes.start.weights = static_cast<double>(server.chips()) * server.point.memory.weights / *load_rate;
-  if (traced && traced->prefixes) plan.prefixes = &*traced->prefixes;
-  return plan;
-}
-
 Result<FleetQuery> read_fleet_query(const Request& request, const Context& context) {
   FleetQuery query;
   ASSAY_CHECK(read_traffic(request, context, query));
   ASSAY_CHECK(read_limits(request, query));
-  ASSAY_CHECK(read_replicas(request, query));
+  ASSAY_SET(query.replicas, replica_range(request, "replicas", "1..256"));
   ASSAY_CHECK(read_changes(request, query));
   query.routing_text = request.value("routing").value_or("least-loaded");
   static constexpr Word<serving::FleetRouting> words[] = {{"random", serving::FleetRouting::random},
@@ -272,6 +323,7 @@ Result<FleetQuery> read_fleet_query(const Request& request, const Context& conte
   }
   if (!request.has("on"))
     return fail("fleet", "--on is missing", "name the chips of one replica, e.g. --on h100-sxm:8", Error::Kind::usage);
+  ASSAY_CHECK(check_prefill(request, query));
   ASSAY_SET(query.prices, read_fleet_prices(request, context));
   ASSAY_CHECK(find_servers(request, context, query));
   for (const FleetServer& server : query.servers)

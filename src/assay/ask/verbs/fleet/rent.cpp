@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "assay/ask/verbs/fleet/fleet.h"
 #include "assay/ask/verbs/table/value_kinds.h"
@@ -16,12 +15,18 @@ namespace {
 /// "$0.6/Mtok", "0.6 USD/Mtoken", or a number of dollars per million.
 Result<DollarsPerToken> token_price(std::string_view text) {
   std::string spelled(trim(text));
-  const std::size_t slash = spelled.find('/');
-  if (spelled.starts_with('$'))
-    spelled = slash == spelled.npos ? spelled.substr(1) : spelled.substr(1, slash - 1) + " USD" + spelled.substr(slash);
+  if (spelled.starts_with('$')) {
+    spelled.erase(0, 1);
+    const std::size_t slash = spelled.find('/');
+    if (slash != spelled.npos) spelled.insert(slash, " USD");
+  }
   if (spelled.ends_with("tok")) spelled += "en";
-  if (parse_number(spelled)) spelled += " USD/Mtoken";
-  ASSAY_TRY(price, parse_as<DollarsPerToken>(spelled, "--api-price"));
+  DollarsPerToken price;
+  if (const auto number = parse_number(spelled)) {
+    price = *number * 1_USD / Tokens(1e6);
+  } else {
+    ASSAY_SET(price, parse_as<DollarsPerToken>(spelled, "--api-price"));
+  }
   if (!(price.value() >= 0.0) || price > 1_USD / Tokens(1))
     return fail("--api-price", fmt::format("{} is no price from 0 to 1 USD a token", in_quotes(text)),
                 "e.g. '$0.6/Mtok', or '$0.15/Mtok,$0.6/Mtok' for prompts and outputs");
@@ -68,12 +73,38 @@ report::Members beside_api(const FleetPrices::Api& api, const serving::FleetRepl
   if (!(asked > DollarsPerSecond())) return out;
   out.emplace_back("break_even_scale", scale);
   out.emplace_back("break_even_requests_per_second", scale * replay.served_per_second().value());
-  const bool is_beyond = margin && scale > *margin;
-  out.emplace_back("verdict", scale <= 1.0 ? "the fleet is cheaper"
-                              : is_beyond  ? "the API is cheaper for all the traffic that this fleet holds"
-                                           : "the API is cheaper");
+  if (scale <= 1.0)
+    out.emplace_back("verdict", "the fleet is cheaper");
+  else if (margin && scale > *margin)
+    out.emplace_back("verdict", "the API is cheaper for all the traffic that this fleet holds");
+  else
+    out.emplace_back("verdict", "the API is cheaper");
   return out;
 }
+
+/// Instances that nobody tries, counted by the reason.
+class PassedOver {
+ public:
+  void add(const std::string& name, const std::string& why) { ++counts_[{why, name}]; }
+  report::Items rows() const {
+    std::map<std::string, std::pair<std::int64_t, std::vector<std::string>>> by_reason;
+    for (const auto& [key, count] : counts_) {
+      by_reason[key.first].first += count;
+      by_reason[key.first].second.push_back(key.second);
+    }
+    report::Items out;
+    for (const auto& [why, of] : by_reason)
+      out.emplace_back(report::Members{{"offers", of.first}, {"why", why}, {"what", join(of.second, ", ")}});
+    return out;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::int64_t> counts_;
+};
+
+}  // namespace
+
+namespace {
 
 /// --clouds: offers of these alone.
 Result<void> keep_clouds(const Request& request, hardware::InstanceTable& table) {
@@ -190,26 +221,18 @@ Result<std::vector<std::string>> clusters_of_any(const Context& context, FleetQu
   if (!prices.table)
     return fail("--on", "any means any chip that can be rented, and nobody says what is on offer",
                 "give a table of instances: --prices FILE.csv", Error::Kind::usage);
-  std::map<std::string, std::pair<std::int64_t, std::set<std::string>>> passed;  // offers and names, by the reason
-  const auto pass = [&](const hardware::InstanceOffer& offer, const char* why) {
-    ++passed[why].first;
-    passed[why].second.insert(offer.accelerator);
-  };
+  PassedOver passed;
   std::map<std::string, std::int64_t> largest;  // instance by chip
   for (const hardware::InstanceOffer& offer : prices.table->offers)
     if (offer.chips == 0)
-      pass(offer, "a share of a chip");
+      passed.add(offer.accelerator, "a share of a chip");
     else if (offer.chip.empty())
-      pass(offer, "the catalogue does not know the chip");
+      passed.add(offer.accelerator, "the catalogue does not know the chip");
     else if (!offer.price(prices.is_spot))
-      pass(offer, prices.is_spot ? "not offered as spot" : "not offered on demand");
+      passed.add(offer.accelerator, prices.is_spot ? "not offered as spot" : "not offered on demand");
     else
       largest[offer.chip] = std::max(largest[offer.chip], offer.chips);
-  for (const auto& [why, of] : passed)
-    query.passed_over.emplace_back(
-        report::Members{{"offers", of.first},
-                        {"why", why},
-                        {"what", join(std::vector<std::string>(of.second.begin(), of.second.end()), ", ")}});
+  query.passed_over = passed.rows();
   std::vector<std::string> out;
   for (const auto& [id, most] : largest) {
     ASSAY_TRY(chip, context.catalogue.chip(id, "--on"));
@@ -266,8 +289,9 @@ void add_other_prices(const FleetQuery& query, const Candidate& chosen, std::opt
                       report::Response& response) {
   const FleetPrices& prices = *query.prices;
   const FleetServer& server = *chosen.server;
-  const auto price = chosen.price(), owning = server.price_of_owning(chosen.replicas);
-  if (prices.owning && !owning)
+  const auto price = chosen.price();
+  const auto owning = chosen.prefill ? std::nullopt : server.price_of_owning(chosen.replicas);
+  if (prices.owning && !owning && !chosen.prefill)
     response.notes.push_back(
         fmt::format("no cost of owning: what {} costs, or draws, is not known; [prices] {} = \"27000 USD\" in the file "
                     "of --tco says it",
@@ -290,7 +314,7 @@ void add_other_prices(const FleetQuery& query, const Candidate& chosen, std::opt
   if (prices.api && price)
     response.results.emplace_back("api", beside_api(*prices.api, *chosen.replay, *price, margin));
   if (!prices.table) return;
-  if (price) note_bait(prices, server, server.rentals(chosen.replicas).front(), response);
+  if (price && !chosen.prefill) note_bait(prices, server, server.rentals(chosen.replicas).front(), response);
   if (!price)
     response.notes.push_back(fmt::format("no cost: {} has no instance for {}{}", prices.table->file, server.cluster(),
                                          prices.is_spot ? " as spot" : ""));

@@ -11,10 +11,8 @@
 namespace assay::verbs::fleet {
 namespace {
 
-std::string too_few(const FleetQuery& query) { return fmt::format("{} replicas are too few", query.replicas.back()); }
-
 void replay(const FleetQuery& query, std::int64_t replicas, Candidate& out, FleetChoice& choice) {
-  serving::FleetPlan plan = query.plan(*out.server, replicas);
+  serving::FleetPlan plan = query.plan(*out.server, replicas, out.prompts);
   plan.may_stop = replicas != query.replicas.back();
   out.replicas = replicas;
   out.replay = serving::replay_fleet(plan, query.traffic);
@@ -24,8 +22,10 @@ void replay(const FleetQuery& query, std::int64_t replicas, Candidate& out, Flee
 
 /// A candidate that is not replayed yet, with the fewest replicas that have the time for the traffic at all.
 Candidate unplayed(const FleetQuery& query, const FleetServer& server) {
-  Candidate out{&server, query.replicas.back(), 1, {}, false};
-  if (!server.impossible.empty() || !query.is_search()) return out;
+  Candidate out;
+  out.server = &server, out.replicas = query.replicas.back();
+  if (query.prefill) out.prefill = &*query.prefill, out.prompts = query.prefill_replicas.back();
+  if (!server.impossible.empty() || !query.is_search() || query.prefill) return out;
   const serving::FleetPlan one = query.plan(server, 1);
   out.fewest = (serving::fewest_replicas(one, query.traffic) + server.engines() - 1) / server.engines();
   return out;
@@ -47,10 +47,32 @@ bool find_fewest(const FleetQuery& query, Candidate& out, FleetChoice& choice,
   return true;
 }
 
+double size_of(const Candidate& candidate, bool priced);
+
+/// The cheapest pair of pools of a cluster that holds: for each number of replicas of prompts the fewest others.
+void find_pools(const FleetQuery& query, Candidate& best, FleetChoice& choice) {
+  for (const std::int64_t prompts : query.prefill_replicas) {
+    Candidate one = unplayed(query, *best.server);
+    one.prompts = prompts;
+    find_fewest(query, one, choice);
+    const bool priced = one.price() && best.price();
+    const bool is_better = one.holds != best.holds ? one.holds
+                           : one.holds             ? size_of(one, priced) < size_of(best, priced)
+                                       : !best.replay || one.replay->good_share() > best.replay->good_share();
+    if (is_better) best = std::move(one);
+    // More replicas of prompts cost more than they can save: one that decodes is the least.
+    if (!best.holds) continue;
+    Candidate next = unplayed(query, *best.server);
+    next.prompts = prompts + 1, next.replicas = query.replicas.front();
+    if (size_of(next, priced) >= size_of(best, priced)) return;
+  }
+}
+
 /// Cost, or chips where a chip has no price.
 double size_of(const Candidate& candidate, bool priced) {
   if (priced) return candidate.price()->value();
-  return static_cast<double>(candidate.replicas * candidate.server->chips());
+  const std::int64_t prompts = candidate.prefill ? candidate.prompts * candidate.prefill->chips() : 0;
+  return static_cast<double>(candidate.replicas * candidate.server->chips() + prompts);
 }
 
 /// The ten cheapest instances of all that are on offer. A cluster whose fewest possible replicas cost more than the
@@ -65,9 +87,11 @@ void choose_offers(const FleetQuery& query, FleetChoice& choice) {
   for (const FleetServer& server : query.servers) {
     Candidate one = unplayed(query, server);
     const auto least = server.price(std::max(one.fewest, query.replicas.front()));
+    const std::string reason = !least ? "no instance holds a replica" : "";
     if (one.fewest > query.replicas.back() || !least)
       choice.passed_over.emplace_back(
-          report::Members{{"what", server.cluster()}, {"why", least ? too_few(query) : "no instance holds a replica"}});
+          report::Members{{"what", server.cluster()},
+                          {"why", least ? fmt::format("{} replicas are too few", query.replicas.back()) : reason}});
     else
       open.push_back({std::move(one), *least});
   }
@@ -84,8 +108,9 @@ void choose_offers(const FleetQuery& query, FleetChoice& choice) {
     const auto most = tenth();
     const bool is_cheap = (!most || one.least < *most) && find_fewest(query, one.candidate, choice, most);
     if (!one.candidate.holds) {
-      const std::string why =
-          !is_cheap ? fmt::format("at least {} a day, and ten are cheaper", human(one.least * 1_day)) : too_few(query);
+      const std::string why = !is_cheap
+                                  ? fmt::format("at least {} a day, and ten are cheaper", human(one.least * 1_day))
+                                  : fmt::format("{} replicas are too few", query.replicas.back());
       choice.passed_over.emplace_back(report::Members{{"what", one.candidate.server->cluster()}, {"why", why}});
       if (!choice.candidates.empty()) continue;
     }
@@ -104,7 +129,7 @@ double margin_of(const FleetQuery& query, const Candidate& chosen, FleetChoice& 
   const auto holds_at = [&](double scale) {
     serving::TrafficPlan traffic = query.traffic;
     traffic.scale = own * scale;
-    serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas);
+    serving::FleetPlan plan = query.plan(*chosen.server, chosen.replicas, chosen.prompts);
     plan.may_stop = true;
     ++choice.replayed;
     return serving::holds(plan, serving::replay_fleet(plan, traffic));
@@ -123,14 +148,16 @@ double margin_of(const FleetQuery& query, const Candidate& chosen, FleetChoice& 
 
 FleetChoice choose_fleet(const FleetQuery& query) {
   FleetChoice choice;
-  choice.fleets = static_cast<std::int64_t>(query.replicas.size() * query.servers.size());
+  choice.fleets = static_cast<std::int64_t>(query.replicas.size() * query.servers.size() *
+                                            std::max<std::size_t>(1, query.prefill_replicas.size()));
   if (query.is_any) {
     choose_offers(query, choice);
     if (choice.candidates.empty()) choice.candidates.push_back(unplayed(query, query.servers.front()));
   }
   for (const FleetServer& server : query.servers) {
     if (query.is_any) break;
-    find_fewest(query, choice.candidates.emplace_back(unplayed(query, server)), choice);
+    Candidate& best = choice.candidates.emplace_back(unplayed(query, server));
+    query.prefill ? find_pools(query, best, choice) : static_cast<void>(find_fewest(query, best, choice));
   }
   const bool priced = std::all_of(choice.candidates.begin(), choice.candidates.end(),
                                   [](const Candidate& one) { return one.price().has_value(); });

@@ -26,7 +26,7 @@ class Fleet {
   Fleet(const FleetPlan& plan, const TrafficPlan& traffic)
       : plan_(plan),
         block_(plan.prefixes ? plan.prefixes->block() : 0),
-        model_(*plan.server, block_),
+        model_(*plan.server, plan.prefill ? 0 : block_),
         traffic_(traffic),
         random_(traffic.seed + 1),
         most_misses_(misses_allowed(plan, traffic)),
@@ -34,6 +34,7 @@ class Fleet {
         loads_(at(plan.replicas), 0),
         failures_(traffic.seed + 2),
         members_(at(plan.replicas)) {
+    if (plan.prefill) pool_.emplace(*plan.prefill, block_);
     if (plan.has_intervals) out_.counts.emplace(FleetReplay::all_counts);
     watchers_.ended = [this](const ServedRequest& one) { ended(one); };
     watchers_.passed = [this](const ReplicaSpan& span) { passed(span); };
@@ -45,6 +46,12 @@ class Fleet {
     begin();
     while (!out_.stopped) {
       const double arrival = traffic_.next(), change = events_.empty() ? Traffic::never : events_.top().time;
+      if (pool_) pool_->advance(arrival);
+      if (pool_ && pool_->next() != Traffic::never && pool_->next() <= arrival) {
+        const FleetRequest request = pool_->take();
+        place(request, {}, request.prefilled->here);
+        continue;
+      }
       if (traffic_.waits_for_answers() && run_to_an_end(std::min(arrival, change))) continue;
       if (arrival == Traffic::never && change == Traffic::never) break;
       if (arrival < change)
@@ -105,7 +112,7 @@ class Fleet {
     out_.last_arrival = request.arrival;
     out_.series.count(FleetReplay::arriving, request.arrival);
     const bool is_too_long = plan_.context > 0 && request.prompt + request.output > plan_.context;
-    if (is_too_long || !model_.holds(request.prompt, request.output)) {
+    if (is_too_long || !model_.holds(request.prompt, request.output) || (pool_ && !pool_->holds(request))) {
       ++out_.refused;
       ++misses_;
       ServedRequest refused;
@@ -117,9 +124,18 @@ class Fleet {
       traffic_.ended(request, request.arrival);
       return;
     }
-    std::vector<std::int64_t> path = path_of(request);
+    if (!pool_) return place(request, path_of(request), request.arrival);
+    pool_->add(request, path_of(request));
+    if (traffic_.next() == Traffic::never) {
+      count_waiting(request.arrival);
+      out_.waiting_at_last_arrival += pool_->waiting();
+    }
+  }
+
+  /// To a replica that generates its tokens, at a moment.
+  void place(const FleetRequest& request, std::vector<std::int64_t> path, double moment) {
     const bool is_alone = replicas_.size() == 1 && is_fixed_;
-    if (!is_alone) reach(request.arrival);
+    if (!is_alone) reach(moment);
     if (ready_.empty()) {
       ServedRequest of;
       of.request = request;
@@ -127,16 +143,19 @@ class Fleet {
       pending_.push_back({of, std::move(path), block_, 0, -1.0, of.ready});
       return;
     }
-    const std::size_t place = is_alone ? 0 : routed(request, path);
-    Replica& to = replicas_[place];
-    to.advance(request.arrival);
-    if (traffic_.next() == Traffic::never && !traffic_.waits_for_answers())
-      for (Replica& replica : replicas_) {
-        replica.advance(request.arrival);
-        out_.waiting_at_last_arrival += replica.waiting() + (&replica == &to ? std::ssize(pending_) : 0);
-      }
-    to.add(request, std::move(path), block_);
-    if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(place, request.arrival);
+    const std::size_t chosen = is_alone ? 0 : routed(request, path);
+    Replica& to = replicas_[chosen];
+    to.advance(moment);
+    if (traffic_.next() == Traffic::never && !traffic_.waits_for_answers() && !pool_) count_waiting(moment);
+    to.add(request, std::move(path), pool_ ? 0 : block_);
+    if (plan_.routing == FleetRouting::least_loaded && !is_alone) note_end(chosen, moment);
+  }
+  void count_waiting(double moment) {
+    out_.waiting_at_last_arrival = std::ssize(pending_);
+    for (Replica& replica : replicas_) {
+      replica.advance(moment);
+      out_.waiting_at_last_arrival += replica.waiting();
+    }
   }
 
   /// Takes the replicas up to a moment as far as the routing looks at them: where requests may have ended, or all.
@@ -205,6 +224,7 @@ class Fleet {
     return 2 * most > path.size() ? best : least_loaded();
   }
 
+  /// The replicas that serve from the start.
   void begin() {
     const auto& scale = plan_.changes.scale;
     if (scale) scaler_.emplace(*scale), events_.push({scale->every.value(), Event::tick});
@@ -220,6 +240,7 @@ class Fleet {
     for (const Seconds moment : plan_.changes.lost_at) events_.push({moment.value(), Event::lose_some});
   }
   void end() {
+    if (pool_) out_.prefill_busy = pool_->busy(), out_.sending = pool_->sending(), out_.held_blocks += pool_->held();
     for (const Member& member : members_)
       if (member.state != State::off) out_.paid += std::max(0.0, out_.end - member.ordered);
     if (!is_fixed_) out_.series.add(FleetReplay::ready, counted_from_, out_.end, static_cast<double>(ready_.size()));
@@ -313,6 +334,7 @@ class Fleet {
     if (plan_.routing == FleetRouting::least_loaded) note_end(place, moment);
   }
 
+  /// What the rule makes of the load.
   void scale(double moment) {
     const ScaleRule& rule = *plan_.changes.scale;
     const auto places = static_cast<double>(model_.places());
@@ -409,6 +431,7 @@ class Fleet {
   std::int64_t most_misses_, misses_ = 0;
   Replica::Watchers watchers_;
   std::vector<Replica> replicas_;
+  std::optional<PrefillPool> pool_;  ///< for prompts
   /// When requests of a replica may end next; only the last version counts.
   struct End {
     double time = 0;

@@ -8,6 +8,7 @@
 #include "assay/predict/serving/load/bootstrap.h"
 #include "assay/predict/serving/load/fleet_changes.h"
 #include "assay/predict/serving/load/load_record.h"
+#include "assay/predict/serving/load/prefill_pool.h"
 #include "assay/predict/serving/load/prefix_cache.h"
 #include "assay/predict/serving/load/replica.h"
 
@@ -33,6 +34,7 @@ struct FleetPlan {
   const LoadedServer* server = nullptr;
   std::int64_t replicas = 1;  ///< at most, where their number changes
   FleetChangePlan changes{};
+  std::optional<PrefillPlan> prefill{};  ///< replicas of their own work on prompts; not with clients, nor with changes
   FleetRouting routing = FleetRouting::least_loaded;
   FleetLimits limits{};
   const PrefixTrie* prefixes = nullptr;  ///< of the trace, where its prompts share blocks
@@ -61,10 +63,11 @@ struct FleetReplay {
   enum Blocked { first_token_counts, per_token_counts, whole_counts, all_counts };
   std::optional<BlockedCounts> counts;  ///< of the three times
 
-  std::vector<FleetChange> changes;   ///< the first thousand
-  std::int64_t lost = 0, moved = 0;   ///< replicas, and requests that had to go to another one
-  std::int64_t fewest = 0, most = 0;  ///< replicas that were ready
-  double paid = 0;                    ///< seconds of replicas from their order to their end, all together
+  std::vector<FleetChange> changes;      ///< the first thousand
+  std::int64_t lost = 0, moved = 0;      ///< replicas, and requests that had to go to another one
+  std::int64_t fewest = 0, most = 0;     ///< replicas that were ready
+  double prefill_busy = 0, sending = 0;  ///< seconds that replicas for prompts worked, and that they sent caches
+  double paid = 0;                       ///< seconds of replicas from their order to their end, all together
 
   std::int64_t served() const { return requests - refused; }
   double good_share() const { return requests == 0 ? 1.0 : static_cast<double>(good) / static_cast<double>(requests); }

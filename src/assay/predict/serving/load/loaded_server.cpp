@@ -180,4 +180,14 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   return server;
 }
 
+Result<Bytes> cache_of_token(const ServingQuestion& question, const hardware::Cluster& cluster,
+                             const ServingPoint& point) {
+  ASSAY_TRY(links, serving_links(question.setup, point.strategy, cluster));
+  double reserved = 0.0;
+  for (const std::int64_t n : question.lengths->reserved)
+    reserved += static_cast<double>(n) / static_cast<double>(question.lengths->reserved.size());
+  const auto chips = static_cast<double>(cluster.chips());
+  return chips / reserved * serving_profiles(question, point.strategy, links).decode.cache;
+}
+
 }  // namespace assay::serving

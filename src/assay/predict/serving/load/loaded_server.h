@@ -11,4 +11,8 @@ namespace assay::serving {
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
                                    const ServingPoint& point, double least_chunk = 0.0);
 
+/// The cache of a token over all chips of an engine of the point.
+Result<Bytes> cache_of_token(const ServingQuestion& question, const hardware::Cluster& cluster,
+                             const ServingPoint& point);
+
 }  // namespace assay::serving

@@ -167,7 +167,7 @@ void Replica::place(Sequence& s) {
   }
   if (s.of.request.prefilled && s.thrown_out < 0.0) s.done = prompt;
   if (s.thrown_out < 0.0 && s.of.scheduled < 0.0) {
-    s.of.cached = s.done;
+    s.of.cached = s.of.request.prefilled ? s.of.request.prefilled->cached : s.done;
     s.of.scheduled = now_;
     s.of.for_places = waited_places_ - s.places_before;
     s.of.for_cache = waited_cache_ - s.cache_before;

@@ -41,6 +41,8 @@ struct FleetRequest {
   /// Where another server worked on its prompt: when its first token is with the client, and its cache is here.
   struct Prefilled {
     double first = 0, here = 0;
+    double made = 0;          ///< the last step of its prompt ended
+    std::int64_t cached = 0;  ///< tokens of its prompt that were cached there
   };
   std::optional<Prefilled> prefilled{};
 };
