@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/report/layout.h"
 #include "assay/ask/report/render.h"
 
 namespace assay::report {
@@ -43,13 +44,6 @@ document.querySelector("input").oninput = (event) => {
     row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
 };
 )";
-
-/// "exposed_copy_time" as people read it.
-std::string words(std::string_view key) {
-  std::string out(key);
-  std::replace(out.begin(), out.end(), '_', ' ');
-  return out;
-}
 
 std::string cell(const Value* value) {
   if (!value || value->members() || value->items()) return "<td></td>";

@@ -49,6 +49,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string words(std::string_view key) {
+  std::string text(key);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 std::string in_ascii(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known{
       {{"\u00b5", "u"},

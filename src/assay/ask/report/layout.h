@@ -17,6 +17,9 @@ std::string right_aligned(std::string_view text, std::size_t to);
 /// Lines of at most `width` columns, broken at blanks; a word that is longer still is cut.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+/// A key as people read it: "exposed copy time".
+std::string words(std::string_view key);
+
 /// The text without characters beyond ASCII, for terminals that cannot show them.
 std::string in_ascii(std::string_view text);
 

@@ -20,12 +20,6 @@ std::string paint(std::string_view text, std::string_view code, bool colour) {
   return colour && !text.empty() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 
-std::string words(std::string_view key) {
-  std::string text(key);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 /// A list or object without entries has nothing to show.
 bool is_empty(const Value& value) {
   return (value.items() && value.items()->empty()) || (value.members() && value.members()->empty());

@@ -40,7 +40,8 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
   const auto& [setup, strategy, links] = server;
   const numbers::ServingEffects& effects = setup.effects;
   const auto bytes = num.given("bytes", size, "the whole array at this batch");
-  const auto by = [&, &on = links](program::Collective kind) {
+  const auto& on = links;  // clang 14 does not let lambdas capture a structured binding
+  const auto by = [&](program::Collective kind) {
     const auto time = collective::collective_time(num, on.form(collective.over, kind), bytes);
     if constexpr (N::traced)
       return num.named(fmt::format("{} over {} chips", program::name(kind), on.ways(collective.over)), time);
@@ -50,7 +51,7 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
   auto usual = by(collective.kind);
   const double ways = links.ways(collective.over);
   if (ways <= 1.0) return usual;
-  const auto split_pays = [&, &on = links] {  // no form is faster than its least time
+  const auto split_pays = [&] {  // no form is faster than its least time
     if constexpr (N::traced)
       return true;
     else

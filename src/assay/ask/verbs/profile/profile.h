@@ -14,8 +14,8 @@
 #include "assay/profile/compare/ranks.h"
 #include "assay/profile/compare/recovered.h"
 #include "assay/profile/compare/waterfall.h"
-#include "assay/profile/trace/bytes.h"
 #include "assay/profile/trace/archive.h"
+#include "assay/profile/trace/bytes.h"
 #include "assay/profile/trace/summary.h"
 
 namespace assay::verbs::profile {

@@ -104,8 +104,7 @@ Result<std::vector<ReadProfile>> read_all(std::vector<Source>& sources, bool kee
   std::vector<std::optional<Error>> errors(sources.size());
   progress.start("profiles", sources.size());
   parallel_for(sources.size(), 1, [&](std::size_t i) {
-    Result<ReadProfile> one =
-        read(keep ? std::move(sources[i]) : again(sources[i]), vocabulary, captures);
+    Result<ReadProfile> one = read(keep ? std::move(sources[i]) : again(sources[i]), vocabulary, captures);
     progress.advance();
     if (!one) {
       errors[i] = std::move(one.error());

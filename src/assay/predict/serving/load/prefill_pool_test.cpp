@@ -41,8 +41,8 @@ TEST(PrefillPool, OneRequestTakesItsPromptItsTransferAndItsTokens) {
   EXPECT_EQ(replay.cached_tokens, 0);
 }
 
-// Two prompts at once share a replica: the second cache waits for the link until the first has gone, 102.4 ms behind the
-// first prompt.
+// Two prompts at once share a replica: the second cache waits for the link until the first has gone, 102.4 ms behind
+// the first prompt.
 TEST(PrefillPool, CachesLeaveAReplicaOneAfterTheOther) {
   const LoadedServer server = steady_server(512, 2);
   const PrefillPlan plan{&server, 1, 100_kB, 1_GB_per_s};
