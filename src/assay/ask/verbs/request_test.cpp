@@ -75,7 +75,7 @@ TEST(Request, WhatIsWrongWithACommandLineIsAUsageError) {
   EXPECT_EQ(misread("verson").hint, "did you mean version?");
   EXPECT_EQ(misread("chips --formt json").hint, "did you mean --format?");
   EXPECT_EQ(misread("serve m --outptu 9").hint, "did you mean --output?");  // its own and the common one
-  EXPECT_EQ(misread("chips --format xml").hint, "one of table, tree, json, csv, md, svg");
+  EXPECT_EQ(misread("chips --format xml").hint, "one of table, tree, json, csv, md, svg, html");
   EXPECT_EQ(misread("systolic 1 2").what, "N is missing");
   EXPECT_EQ(misread("chips a b").what, "unexpected argument \"b\"");
   EXPECT_FALSE(parse_request(Words(300, "chips")));
