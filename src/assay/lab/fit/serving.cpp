@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "assay/base/parallel.h"
+#include "assay/lab/fit/fold_fits.h"
 #include "assay/lab/fit/minimise.h"
 #include "assay/lab/fit/ranges.h"
 #include "assay/lab/fit/unseen.h"
@@ -127,14 +128,11 @@ Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, 
   return predict.steps;
 }
 
-/// Numbers fitted without each fold, the last to all of them.
-using ServingFits = std::array<numbers::ServingCalibration, folds + 1>;
-
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
 /// prediction). None of `left_out` counts, and no row of a chip whose family that fit has not seen.
-Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const ServingFits& fits,
-                           std::size_t left_out, const std::vector<InferenceRow>& rows,
-                           numbers::ServingCalibration& steps) {
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
+                           const FoldFits<numbers::ServingCalibration>& fits, std::size_t left_out,
+                           const std::vector<InferenceRow>& rows, numbers::ServingCalibration& steps) {
   std::vector<numbers::Residual> prefill, decode;
   FamiliesSeen seen;
   ASSAY_TRY(places, InferencePredictor::make(catalogues[left_out]));
@@ -169,15 +167,8 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, cons
 
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data) {
-  std::array<std::optional<Result<numbers::ServingCalibration>>, folds + 1> fitted;
-  parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
-    fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out});
-  });
-  ServingFits fits;
-  for (std::size_t i = 0; i < fits.size(); ++i) {
-    ASSAY_TRY(numbers, std::move(*fitted[i]));
-    fits[i] = std::move(numbers);
-  }
+  ASSAY_TRY(fits, fits_without_folds<numbers::ServingCalibration>(
+                      catalogues, data, [](const FitInput& input) { return fitted_serving_steps(input); }));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};

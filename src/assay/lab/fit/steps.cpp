@@ -10,6 +10,7 @@
 
 #include "assay/base/parallel.h"
 #include "assay/hardware/calibration.h"
+#include "assay/lab/fit/fold_fits.h"
 #include "assay/lab/fit/unseen.h"
 #include "assay/lab/validate/rows/tables.h"
 
@@ -126,12 +127,10 @@ std::string source_of(const TrainingRow& row) {
   return group.substr(0, group.find(','));
 }
 
-/// Numbers fitted without each fold, the last to all of them.
-using StepFits = std::array<numbers::StepCalibration, folds + 1>;
-
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
 /// prediction). None of `left_out` counts, and no row of a chip whose family that fit has not seen.
-Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const StepFits& fits, std::size_t left_out,
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
+                           const FoldFits<numbers::StepCalibration>& fits, std::size_t left_out,
                            const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
                            numbers::StepCalibration& steps) {
   std::vector<numbers::Residual> times, peaks;
@@ -225,15 +224,8 @@ Result<ValidationResult> steps_without_chips(const hardware::Catalogue& catalogu
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
-  std::array<std::optional<Result<numbers::StepCalibration>>, folds + 1> fitted;
-  parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
-    fitted[left_out] = fitted_training_steps({catalogues[left_out], data, left_out});
-  });
-  StepFits fits;
-  for (std::size_t i = 0; i < fits.size(); ++i) {
-    ASSAY_TRY(numbers, std::move(*fitted[i]));
-    fits[i] = std::move(numbers);
-  }
+  ASSAY_TRY(fits, fits_without_folds<numbers::StepCalibration>(
+                      catalogues, data, [](const FitInput& input) { return fitted_training_steps(input); }));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};

@@ -5,7 +5,9 @@
 
 #include "assay/ask/verbs/fleet/fleet.h"
 #include "assay/ask/verbs/option_values.h"
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/hardware/catalogue.h"
 
 namespace assay::verbs::fleet {
 namespace {
@@ -31,8 +33,32 @@ Result<void> read_failures(const Request& request, serving::FleetChangePlan& cha
   return {};
 }
 
+constexpr std::string_view scaling_file = "fleets/autoscaling.toml";
+
+/// When replicas are counted, and what a count changes.
+Result<void> read_scaling_rule(const hardware::Catalogue& catalogue, serving::ScaleRule& rule) {
+  std::string every, down_after;
+  for (const auto& [path, text] : catalogue.files(scaling_file)) {
+    RecordFile file{.name = path};
+    ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
+      reader.sources();
+      reader.table("rule", [&](RecordReader& inner) {
+        inner.text("every", every);
+        inner.text("down_after", down_after);
+        inner.share("tolerance", rule.tolerance);
+      });
+    }));
+  }
+  ASSAY_SET(rule.every, parse_as<Seconds>(every, fmt::format("{}: every", scaling_file)));
+  ASSAY_SET(rule.down_after, parse_as<Seconds>(down_after, fmt::format("{}: down_after", scaling_file)));
+  if (!(rule.every > Seconds()) || rule.down_after < Seconds())
+    return fail(std::string(scaling_file), "replicas cannot be counted at such times",
+                "every: a time above 0, e.g. \"15 s\"; down_after: one of at least 0");
+  return {};
+}
+
 /// "queue:4" or "use:0.7".
-Result<void> read_scaling(const Request& request, FleetQuery& query) {
+Result<void> read_scaling(const Request& request, const hardware::Catalogue& catalogue, FleetQuery& query) {
   const auto text = request.value("autoscale");
   if (!text) return {};
   const std::size_t colon = text->find(':');
@@ -44,6 +70,7 @@ Result<void> read_scaling(const Request& request, FleetQuery& query) {
     return fail("--autoscale", fmt::format("{} is no measure with its target", in_quotes(*text)),
                 "queue:4 (requests that wait, per replica) or use:0.7 (share of the places of a batch)");
   rule.target = *target;
+  ASSAY_CHECK(read_scaling_rule(catalogue, rule));
   if (!request.has("replicas") || query.replicas.size() < 2)
     return fail("--autoscale", "between how many replicas is not said", "e.g. --replicas 1..8", Error::Kind::usage);
   rule.least = query.replicas.front(), rule.most = query.replicas.back();
@@ -56,9 +83,9 @@ constexpr std::string_view what_words[] = {"ordered", "ready", "lost", "takes no
 
 }  // namespace
 
-Result<void> read_changes(const Request& request, FleetQuery& query) {
+Result<void> read_changes(const Request& request, const Context& context, FleetQuery& query) {
   ASSAY_CHECK(read_failures(request, query.changes));
-  ASSAY_CHECK(read_scaling(request, query));
+  ASSAY_CHECK(read_scaling(request, context.catalogue, query));
   std::optional<Seconds> node, graphs;
   ASSAY_CHECK(read_time(request, "node-start", node));
   ASSAY_CHECK(read_time(request, "capture", graphs));
@@ -121,8 +148,9 @@ void add_changes(const FleetQuery& query, const Candidate& chosen, report::Respo
                            {"what", std::string(what_words[static_cast<std::size_t>(one.what)])}};
   });
   if (!rows.empty()) response.results.emplace_back("changes", std::move(rows));
-  if (query.changes.scale)
-    response.notes.push_back("replicas are counted every 15 s; fewer where that was enough for 5 min (Kubernetes)");
+  if (const auto& scale = query.changes.scale)
+    response.notes.push_back(fmt::format("replicas are counted every {}; fewer where that was enough for {} ({})",
+                                         human(scale->every), human(scale->down_after), scaling_file));
 }
 
 }  // namespace assay::verbs::fleet

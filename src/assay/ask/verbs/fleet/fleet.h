@@ -100,7 +100,7 @@ Result<std::vector<std::string>> clusters_of_any(const Context& context, FleetQu
 Result<FleetQuery> read_fleet_query(const Request& request, const Context& context);
 
 /// --fail, --autoscale and how a replica starts.
-Result<void> read_changes(const Request& request, FleetQuery& query);
+Result<void> read_changes(const Request& request, const Context& context, FleetQuery& query);
 
 /// What became of the candidates of one cluster.
 struct Candidate {

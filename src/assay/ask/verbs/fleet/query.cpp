@@ -299,7 +299,7 @@ Result<FleetQuery> read_fleet_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_traffic(request, context, query));
   ASSAY_CHECK(read_limits(request, query));
   ASSAY_SET(query.replicas, replica_range(request, "replicas", "1..256"));
-  ASSAY_CHECK(read_changes(request, query));
+  ASSAY_CHECK(read_changes(request, context, query));
   query.routing_text = request.value("routing").value_or("least-loaded");
   static constexpr Word<serving::FleetRouting> words[] = {{"random", serving::FleetRouting::random},
                                                           {"round-robin", serving::FleetRouting::in_turn},

@@ -6,9 +6,8 @@
 namespace assay::serving {
 
 std::int64_t Scaler::wanted(double now, std::int64_t there, double load) {
-  constexpr double tolerance = 0.1;  // of Kubernetes
   const double exact = load / rule_.target, ratio = exact / static_cast<double>(std::max<std::int64_t>(1, there));
-  std::int64_t wanted = std::abs(ratio - 1.0) <= tolerance ? there : static_cast<std::int64_t>(std::ceil(exact));
+  std::int64_t wanted = std::abs(ratio - 1.0) <= rule_.tolerance ? there : static_cast<std::int64_t>(std::ceil(exact));
   wanted = std::clamp(wanted, rule_.least, rule_.most);
   while (!lately_.empty() && lately_.front().first <= now - rule_.down_after.value()) lately_.pop_front();
   lately_.emplace_back(now, wanted);

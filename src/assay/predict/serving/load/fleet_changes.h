@@ -17,8 +17,8 @@ struct StartUp {
   Seconds time() const { return node + weights + graphs; }
 };
 
-/// Scaling as the Horizontal Pod Autoscaler of Kubernetes does it: as many replicas as bring the measure of each to the
-/// target, more at once, fewer when that was enough for some time.
+/// Scaling by a measure: as many replicas as bring that of each to the target, more at once, fewer when that was enough
+/// for some time. catalogue/fleets/autoscaling.toml has the times.
 struct ScaleRule {
   enum class By {
     queue,  ///< requests that wait
@@ -27,8 +27,8 @@ struct ScaleRule {
   By by = By::queue;
   double target = 1;
   std::int64_t least = 1, most = 1;
-  // Defaults of Kubernetes: the period of its controller, and its stabilisation of the way down.
-  Seconds every = 15_s, down_after = 300_s;
+  Seconds every, down_after;
+  double tolerance = 0;  ///< a number of replicas this share off stays
 };
 
 /// What replaces and adds replicas in a replay.

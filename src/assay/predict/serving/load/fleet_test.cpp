@@ -318,7 +318,7 @@ TEST(Fleet, ScalingFollowsTheLoad) {
   traffic.trace = &trace;
   FleetPlan plan;
   plan.server = &server, plan.replicas = 6, plan.changes = quick_start();
-  plan.changes.scale = ScaleRule{ScaleRule::By::use, 0.7, 1, 6};
+  plan.changes.scale = ScaleRule{ScaleRule::By::use, 0.7, 1, 6, 15_s, 300_s, 0.1};
   const FleetReplay replay = replay_fleet(plan, traffic);
   EXPECT_EQ(replay.served(), 2400);
   EXPECT_EQ(replay.fewest, 1);
@@ -343,7 +343,7 @@ RC_GTEST_PROP(Fleet, NoRequestIsLostWithItsReplica, ()) {
   if (*rc::gen::arbitrary<bool>()) plan.changes.lost_between = Seconds(*rc::gen::inRange(20, 200));
   if (*rc::gen::arbitrary<bool>())
     plan.changes.scale =
-        ScaleRule{*rc::gen::element(ScaleRule::By::queue, ScaleRule::By::use), 0.5, 1, plan.replicas, 1_s, 5_s};
+        ScaleRule{*rc::gen::element(ScaleRule::By::queue, ScaleRule::By::use), 0.5, 1, plan.replicas, 1_s, 5_s, 0.1};
   std::int64_t ended = 0, tokens = 0;
   plan.each = [&](const ServedRequest& one) {
     if (one.replica < 0) return;
