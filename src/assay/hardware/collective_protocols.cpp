@@ -23,6 +23,15 @@ void read_protocol(CollectiveProtocol& protocol, RecordReader& reader) {
   reader.number("more_nodes", protocol.more_nodes);
 }
 
+void read_exchange(ExchangeKernel& kernel, RecordReader& reader) {
+  static constexpr std::pair<std::string_view, bool> copies[] = {{"device", false}, {"expert", true}};
+  reader.word("for_each", copies, kernel.per_expert);
+  reader.number("rate", kernel.rate);
+  reader.each_key("start", [&](const std::string& architecture, RecordReader& inner) {
+    inner.number(architecture, kernel.starts.emplace_back(architecture, Given<Seconds>()).second);
+  });
+}
+
 void read_protocols(CollectiveProtocols& out, RecordReader& reader) {
   reader.sources();
   reader.table("ll", out.ll, read_protocol);
@@ -38,6 +47,11 @@ void read_protocols(CollectiveProtocols& out, RecordReader& reader) {
     inner.number("plateau", out.plateau);
   });
   reader.table("interfaces", [&](RecordReader& inner) { inner.share("share", out.interfaces); });
+  reader.table("exchanges", [&](RecordReader& inner) { inner.share("share", out.exchange_share); });
+  reader.each_table("exchange", [&](const std::string& name, RecordReader& inner) {
+    out.exchanges.emplace_back().name = name;
+    read_exchange(out.exchanges.back(), inner);
+  });
   reader.table("flush", [&](RecordReader& inner) { inner.texts("architectures", out.flushed_architectures); });
   reader.each_table("fabric", [&](const std::string& name, RecordReader& inner) {
     auto& fabric = out.fabrics.emplace_back();

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "assay/base/explain.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 
@@ -32,6 +34,14 @@ struct FabricProtocols {
   bool fixed_chunks = false;  ///< short arrays are not cut into smaller chunks
 };
 
+/// A kernel of serving engines that exchanges tokens with their experts, in place of the library's all-to-all.
+struct ExchangeKernel {
+  std::string name;
+  bool per_expert = false;  ///< a token goes once for each of its experts, not once to each device that has one
+  std::vector<std::pair<std::string, Given<Seconds>>> starts;  ///< by architecture
+  Given<BytesPerSecond> rate;                                  ///< at which a device sends copies, also to itself
+};
+
 /// Protocols in the order of how fast they start: LL and LL128 send flags with the data, Simple sends them behind.
 struct CollectiveProtocols {
   CollectiveProtocol ll, ll128, simple;
@@ -48,6 +58,9 @@ struct CollectiveProtocols {
   };
   std::vector<LimitedFabric> fabrics;
   std::vector<std::string> flushed_architectures;
+
+  std::vector<ExchangeKernel> exchanges;
+  Given<double> exchange_share = 1.0;  ///< of the links' bandwidth that these kernels reach
 
   FabricProtocols of(std::string_view fabric, std::string_view architecture) const;
 };

@@ -261,7 +261,7 @@ void take_kernels(KernelRows rows, const FitInput& input, FitProblem& problem) {
   for (KernelRow& row : rows.rows) {
     row.fitted = input.sees(row.fold) && !is_ignored(row, problem.ranges);
     row.odd = row.source == problem.ranges.showing(odd_rows).name;
-    if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
+    if (row.server.empty() && problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
   }
 }
 

@@ -50,7 +50,7 @@ class CollectiveFormer {
       starts =
           starts + num_.named("members", num_.given("other members", levels.members - 1.0, "of the group in a node") *
                                              given("each", curve_.member, "member"));
-      fill = filled(inside);
+      if (!program::is_one_to_one(kind_)) fill = filled(inside);  // one hop is no pipeline
     }
     if (levels.nodes <= 1.0) {
       if (const double turns = fit_.cores ? core_turns(levels.members, *fit_.cores) : 1.0; turns > 1.0) {
@@ -310,6 +310,8 @@ class CollectiveFormer {
     // Processes also copy their own arrays, of which they receive (n - 1) / n: what is copied beyond goes by n - 1.
     const auto size = fit_.cores ? num_.given("other members", node.groups - 1.0, "of the group in a node")
                                  : num_.given("members", node.groups, "in a node");
+    if (program::is_one_to_one(kind_))
+      return num_.named("bandwidth", given("share of the bandwidth", curve_.share, "share") * in_node_width(node));
     const auto slower = num_.constant(1.0) + given("cost of small groups", curve_.pair, "pair") / size;
     return num_.named("bandwidth of rings",
                       given("share of the bandwidth", curve_.share, "share") * in_node_width(node) / slower);

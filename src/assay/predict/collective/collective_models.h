@@ -105,6 +105,27 @@ CollectiveForm<N> uncalibrated_form(const N& num, const hardware::Chip& chip, pr
                                     const collective::CollectiveGroup& group,
                                     const collective::CollectiveLabels* labels = nullptr);
 
+/// An all-reduce by a kernel of a serving engine: every device reads the whole arrays of all others. `gathered` is the
+/// time to gather the bytes of one array.
+template <class N>
+NumberOf<N, Seconds> one_shot_time(const N& num, const Given<Seconds>& latency, NumberOf<N, Seconds> gathered,
+                                   double devices) {
+  return num.given("latency in one shot", latency) +
+         num.named("reading all arrays", num.given("arrays", devices, "one of each chip") * gathered);
+}
+/// An exchange of experts' tokens by a kernel of a serving engine; `copies` are those of all devices, also the ones
+/// that stay.
+template <class N>
+NumberOf<N, Seconds> exchange_time(const N& num, const hardware::ExchangeKernel& kernel, const Given<Seconds>& start,
+                                   const Given<double>& share, const collective::CollectiveGroup& group,
+                                   NumberOf<N, Bytes> copies, const collective::CollectiveLabels* labels = nullptr) {
+  const auto line = collective::collective_line(num, program::Collective::ragged_all_to_all, group, labels);
+  const auto links = num.named("over the links", line.rate * copies / num.given("share of the bandwidth", share));
+  const auto memory = num.named("out of the memory", copies / num.given("devices", group.devices, "of the group") /
+                                                         num.given("rate of the kernel", kernel.rate));
+  return num.given("start of the kernel", start) + max(links, memory);
+}
+
 /// The measured estimate for an array of `bytes`.
 inline Seconds collective_estimate(const hardware::CollectiveCalibration& fit, program::Collective kind, Bytes bytes,
                                    const collective::CollectiveGroup& group,

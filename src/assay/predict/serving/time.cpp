@@ -63,12 +63,8 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
     usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
   const auto meet = num.given("waiting for each other", effects.meet);
   if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;
-  // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
-  const auto reading = num.named(
-      "reading all arrays", links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
-                                          num.given("arrays over what rings move", ways / 2.0, "half of the chips")));
-  const auto at_once = num.given("latency in one shot", effects.one_shot) + reading;
-  return min(usual, at_once) + meet;
+  const auto gathered = links.reached(links.ideal_per_byte(collective.over, program::Collective::all_gather) * bytes);
+  return min(usual, collective::one_shot_time(num, effects.one_shot, gathered, ways)) + meet;
 }
 
 template <class N>

@@ -48,9 +48,15 @@ struct Query {
   std::vector<std::string> axes;  ///< as --axes has them; empty for all
   collective::CollectiveGroup group;
   collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic;
+  /// A kernel of a serving engine, by what was measured of it on such chips; no start: the library's collective.
+  std::optional<Given<Seconds>> start;
+  hardware::ExchangeKernel exchange;  ///< of tokens; no name: an all-reduce in one shot
+  Given<double> exchange_share;
 
-  /// Devices that one token is sent to: its picks fall on some of them twice.
-  double destinations() const { return group.devices * lower::touched_share(picks, 1.0, group.devices); }
+  /// Copies of a token that are sent: one for each device of its picks, which fall on some devices twice.
+  double destinations() const {
+    return exchange.per_expert ? picks : group.devices * lower::touched_share(picks, 1.0, group.devices);
+  }
   double inner() const { return static_cast<double>(sharded_by.devices()); }
   /// What one group sees. On a torus every line of the axes moves its own part; a tree is shared by all parts.
   Bytes array() const { return group.axes.empty() ? bytes : bytes / inner(); }
@@ -107,6 +113,46 @@ Result<void> read_picks(const Request& request, Query& query) {
   return {};
 }
 
+/// A kernel of serving engines in place of the library's collective.
+Result<void> read_kernel(const Request& request, const Context& context, Query& query) {
+  const auto name = request.value("kernel");
+  if (!name) return {};
+  const hardware::Chip& chip = query.cluster.chip;
+  const auto unmeasured = [&](std::string_view where) {
+    return fail("--kernel", fmt::format("{} was not measured on chips like {}", *name, chip.id),
+                fmt::format("leave it out for the library's collective; it was measured on {}", where));
+  };
+  const bool one_shot = *name == "one-shot";
+  const auto wanted = one_shot ? program::Collective::all_reduce : program::Collective::ragged_all_to_all;
+  ASSAY_TRY(protocols, hardware::collective_protocols_of(context.catalogue));
+  std::vector<std::string> names{"one-shot"};
+  const hardware::ExchangeKernel* found = nullptr;
+  for (const hardware::ExchangeKernel& known : protocols.exchanges)
+    if (names.emplace_back(known.name) == *name) found = &known;
+  if (!found && !one_shot)
+    return fail("--kernel", fmt::format("unknown kernel {}", in_quotes(*name)), suggestion(*name, names),
+                Error::Kind::usage);
+  if (query.kind != wanted)
+    return fail("--kernel", fmt::format("{} is no {}", *name, program::name(query.kind)),
+                fmt::format("it replaces {}", program::name(wanted)), Error::Kind::usage);
+  if (one_shot) {
+    ASSAY_TRY(families, numbers::families_of(context.catalogue));
+    const numbers::Family* family = numbers::family_of(families, chip);
+    if (!family || family->one_shot == Seconds(0)) return unmeasured("GPUs with links of their own");
+    query.start = family->one_shot;
+    return {};
+  }
+  std::vector<std::string> measured;
+  for (const auto& [architecture, start] : found->starts) {
+    measured.push_back(architecture);
+    if (architecture == chip.architecture) query.start = start;
+  }
+  if (!query.start) return unmeasured(join(measured, ", "));
+  query.exchange = *found;
+  query.exchange_share = protocols.exchange_share;
+  return {};
+}
+
 /// Bytes that the busiest device receives, relative to the mean; 1 to the number of devices.
 Result<double> read_imbalance(const Request& request, program::Collective kind, double devices) {
   const auto text = request.value("imbalance");
@@ -136,6 +182,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   query.group = group;
   if (request.value("algorithm") == "ring") query.algorithm = collective::CollectiveAlgorithm::ring;
   ASSAY_SET(query.group.imbalance, read_imbalance(request, kind, group.devices));
+  ASSAY_CHECK(read_kernel(request, context, query));
   ASSAY_CHECK(read_picks(request, query));
   if (group.devices <= 1.0 && kind != program::Collective::permute)
     return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", query.cluster.text),
@@ -192,6 +239,19 @@ NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std:
                                     const collective::CollectiveLabels* labels = nullptr) {
   const hardware::Chip& chip = query.cluster.chip;
   const auto array = num.given("array", query.array(), "as one group sees it");
+  if (query.start && !query.exchange.name.empty())
+    return num.named("estimate", collective::exchange_time(num, query.exchange, *query.start, query.exchange_share,
+                                                           query.group, array, labels));
+  if (query.start) {
+    Query library = query;
+    library.start.reset();
+    const auto line = collective::collective_line(num, program::Collective::all_gather, query.group, labels);
+    const auto gathered =
+        line.rate * array /
+        num.given("share of the bandwidth", hardware::network_efficiency(chip), "of good collectives");
+    return num.named("estimate", min(estimated_time(num, library, calibrated, labels),
+                                     collective::one_shot_time(num, *query.start, gathered, query.group.devices)));
+  }
   if (!calibrated)
     return num.named("estimate",
                      collective::collective_time(

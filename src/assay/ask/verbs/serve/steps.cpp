@@ -35,6 +35,18 @@ report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
   });
 }
 
+/// Kernels from the routing of tokens to the sum of what their experts returned.
+Seconds experts_time(const std::vector<serving::PricedStep>& steps) {
+  Seconds sum;
+  bool inside = false;
+  for (const serving::PricedStep& step : steps) {
+    inside = inside || step.op == program::Op::route || step.op == program::Op::dispatch;
+    if (inside && step.op != program::Op::collective) sum += step.layers * step.count * step.time;
+    if (step.op == program::Op::combine) inside = false;
+  }
+  return sum;
+}
+
 /// What of a chip's memory the server may use.
 NumberOf<Traced, Bytes> usable_memory(const Traced& num, const ServeQuery& query) {
   const Bytes usable = query.question.capacity;
@@ -90,6 +102,7 @@ Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& po
   ASSAY_TRY(steps, listed_steps(query, point));
   out.emplace_back("decode_steps", step_rows(steps.decode));
   out.emplace_back("prefill_steps", step_rows(steps.prefill));
+  if (query.question.setup.model->has_experts()) out.emplace_back("decode_experts", experts_time(steps.decode));
   return {};
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
+#include "assay/hardware/collective_protocols.h"
 #include "assay/lab/validate/rows/csv_schema.h"
 #include "assay/lab/validate/rows/known_chips.h"
 #include "assay/lab/validate/rows/known_readings.h"
@@ -14,10 +16,9 @@ namespace assay::validate {
 namespace {
 
 constexpr std::pair<std::string_view, program::Collective> kinds[] = {
-    {"all_gather", program::Collective::all_gather},
-    {"reduce_scatter", program::Collective::reduce_scatter},
-    {"all_reduce", program::Collective::all_reduce},
-    {"alltoall", program::Collective::all_to_all}};
+    {"all_gather", program::Collective::all_gather}, {"reduce_scatter", program::Collective::reduce_scatter},
+    {"all_reduce", program::Collective::all_reduce}, {"alltoall", program::Collective::all_to_all},
+    {"send_recv", program::Collective::permute},     {"moe_exchange", program::Collective::ragged_all_to_all}};
 
 /// "NVLink4 + 32x100G EFA": one-way bandwidth of a node's interfaces.
 std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
@@ -33,8 +34,10 @@ std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
 
 class CollectiveTableRow {
  public:
-  CollectiveTableRow(const TableLine& in, const hardware::Catalogue& catalogue, KnownChips& chips)
-      : in_(in), catalogue_(catalogue), chips_(chips) {}
+  using Kernels = std::set<std::string, std::less<>>;
+  CollectiveTableRow(const TableLine& in, const hardware::Catalogue& catalogue, KnownChips& chips,
+                     const Kernels& kernels)
+      : in_(in), catalogue_(catalogue), chips_(chips), kernels_(kernels) {}
 
   Why read(CollectiveRow& out) {
     using enum Field::Kind;
@@ -55,14 +58,23 @@ class CollectiveTableRow {
     if (!(out.measured > Seconds(0)) && number("algbw_gbps") > 0.0)
       out.measured = Bytes(number("bytes")) / (number("algbw_gbps") * 1_GB_per_s);
     if (!(out.measured > Seconds(0))) return "no time is given";
+    if (kernels_.contains(text("algorithm"))) out.kernel = text("algorithm");
     if (text("algorithm").starts_with("Ring")) out.algorithm = collective::CollectiveAlgorithm::ring;
     if (auto why = read_links(out)) return why;
     const double n = number("n_ranks");
     // The tables give one device's buffer for an exchange.
     out.bytes = Bytes(number("bytes") * (out.kind == program::Collective::all_to_all ? n : 1.0));
+    if (out.kind == program::Collective::ragged_all_to_all) {
+      const std::int64_t tokens = noted(text("extra"), "tokens/rank="), width = noted(text("extra"), "hidden="),
+                         picks = noted(text("extra"), "topk=");
+      if (out.kernel.empty() || !(tokens > 0 && width > 0 && picks > 0)) return "the tokens are not given";
+      out.tokens = fmt::format("{}[{},{}]", text("dtype"), exact_number(n * static_cast<double>(tokens)), width);
+      out.picks = fmt::format("{}", picks);
+    }
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
-    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), program::name(out.kind), text("n_ranks"),
-                            out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
+    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"),
+                            out.kernel.empty() ? program::name(out.kind) : std::string_view(out.kernel),
+                            text("n_ranks"), out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
     out.fold = chips_.fold(text("chip"), out.shape, text("split"));
     return std::nullopt;
   }
@@ -121,21 +133,29 @@ class CollectiveTableRow {
   const TableLine& in_;
   const hardware::Catalogue& catalogue_;
   KnownChips& chips_;
+  const Kernels& kernels_;
 };
 
 }  // namespace
 
 Result<CollectiveRows> read_collectives(const CsvTable& given, const hardware::Catalogue& catalogue) {
   ASSAY_TRY(chips, KnownChips::make(catalogue));
+  ASSAY_TRY(protocols, hardware::collective_protocols_of(catalogue));
+  CollectiveTableRow::Kernels kernels{"one-shot"};
+  for (const hardware::ExchangeKernel& kernel : protocols.exchanges) kernels.insert(kernel.name);
   return rows_after_readings<CollectiveRows>(given, catalogue, [&](const TableLine& in, CollectiveRow& row) {
-    return CollectiveTableRow(in, catalogue, chips).read(row);
+    return CollectiveTableRow(in, catalogue, chips, kernels).read(row);
   });
 }
 
 Question question_of(const CollectiveRow& row) {
   Question question{{"collective", std::string(program::name(row.kind)), "--bytes",
-                     exact_number(row.bytes.in(1_B)) + "B", "--on", row.cluster},
-                    {"--measured", row.source}};
+                     row.tokens.empty() ? exact_number(row.bytes.in(1_B)) + "B" : row.tokens, "--on", row.cluster},
+                    {}};
+  // What a table's all-reduces start with is not part of its sends.
+  if (row.kernel.empty() && !program::is_one_to_one(row.kind)) question.own_way = {"--measured", row.source};
+  if (!row.kernel.empty()) question.words.insert(question.words.end(), {"--kernel", row.kernel});
+  if (!row.picks.empty()) question.words.insert(question.words.end(), {"--picks", row.picks});
   if (!row.axes.empty()) question.words.insert(question.words.end(), {"--axes", row.axes});
   for (const hardware::Override& change : row.changes)
     question.words.insert(question.words.end(), {"--set", change.path + "=" + change.value});

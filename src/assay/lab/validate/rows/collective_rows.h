@@ -15,6 +15,8 @@ struct CollectiveRow {
   std::string id, group, shape, source, chip;
   program::Collective kind = program::Collective::all_reduce;
   collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic;
+  std::string kernel;                       ///< of a serving engine, as --kernel takes it; empty: the library's
+  std::string tokens, picks;                ///< of an exchange by such a kernel, as --bytes and --picks take them
   std::string cluster, axes;                ///< as --on and --axes take them
   std::vector<hardware::Override> changes;  ///< of the chip, as --set takes them
   collective::CollectiveGroup links;        ///< of that cluster

@@ -69,7 +69,8 @@ Why set_attention(KernelRow& row, std::string_view function, const AttentionSize
 
 /// Formats by the names of the tables, in the grammar's words.
 constexpr std::pair<std::string_view, std::string_view> dtype_names[] = {
-    {"bf16", "bf16"}, {"bfloat16", "bf16"}, {"fp16", "fp16"}, {"fp8", "fp8"}, {"nvfp4", "nvfp4"}};
+    {"bf16", "bf16"}, {"bfloat16", "bf16"}, {"fp16", "fp16"},
+    {"fp8", "fp8"},   {"nvfp4", "nvfp4"},   {"fp8_block", "fp8-128x128"}};
 
 /// One row of the third-party table, or why it cannot be predicted.
 class KernelTableRow {
@@ -82,7 +83,9 @@ class KernelTableRow {
                                        {"m", count},        {"n", count},           {"k", count},
                                        {"n_heads", count},  {"n_kv_heads", count},  {"head_dim", count},
                                        {"q_len", count},    {"kv_len", count},      {"v_head_dim", count},
-                                       {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
+                                       {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"},
+                                       {"moe_topk", count}, {"moe_d_model", count}, {"moe_d_ff", count},
+                                       {"moe_tp", count},   {"moe_ep", count},      {"moe_tokens", count}};
     out.id = text("id");
     out.source = text("source_key");
     if (auto why = unread(in_.table, in_.row, fields)) return why;
@@ -97,7 +100,7 @@ class KernelTableRow {
     if (auto why = read_op(out)) return why;
     if (!(out.measured > Seconds(0))) return "no time is given";
     out.group = fmt::format("{}, {}, {}, {}", out.source, text("chip"), label(out), text("dtype"));
-    out.fold = chips_.fold(text("chip"), out.shape, text("split"));
+    out.fold = is_apart_ ? held_out : chips_.fold(text("chip"), out.shape, text("split"));
     return std::nullopt;
   }
 
@@ -105,11 +108,13 @@ class KernelTableRow {
   std::string_view text(std::string_view column) const { return in_.text(column); }
   double number(std::string_view column, double missing = 0) const { return in_.number(column, missing); }
   std::string label(const KernelRow& row) const {
+    if (!row.server.empty()) return "experts";
     const KernelKind kind = row.kernel.kind;
     if (kind == KernelKind::matmul && row.kernel.product.batch > 1.0) return "grouped matmul";
     const std::string name(kernel_kind_names[static_cast<std::size_t>(kind)]);
-    return kind > KernelKind::matmul && kind < KernelKind::decode ? fmt::format("{} {}", text("framework"), name)
-                                                                  : name;
+    if (!(kind > KernelKind::matmul && kind < KernelKind::decode)) return name;
+    return fmt::format("{} {}{}{}", text("framework"), text("op").starts_with("mla") ? "latent " : "", name,
+                       text("kv_dtype") == "fp8" ? " over an 8-bit cache" : "");
   }
 
   Why read_op(KernelRow& out) {
@@ -120,8 +125,10 @@ class KernelTableRow {
     if (op == "attention_decode") return read_decode(out);
     if (op == "rmsnorm" || op == "layernorm" || op == "softmax" || op == "gelu") return read_stream(out, op);
     if (op == "silu_mul") return read_stream(out, "swiglu");
-    if (op == "moe_ffn" || op == "moe_grouped_gemm") return "routing decides how many tokens an expert gets";
-    if (op.starts_with("mla_")) return "latent attention kernels have no model";
+    if (op == "mla_prefill") return read_attention(out);
+    if (op == "moe_ffn") return read_experts(out);
+    if (op == "moe_grouped_gemm") return "routing decides how many tokens an expert gets";
+    if (op.starts_with("mla_")) return "kernels that decode with latent attention have no model by themselves";
     return fmt::format("{} has no model", op);
   }
 
@@ -146,7 +153,10 @@ class KernelTableRow {
 
   Why read_attention(KernelRow& out) {
     const std::string_view direction = text("direction");
-    if (dtype_ == "fp8" || text("kv_dtype") == "fp8") return "8-bit attention kernels have no model";
+    // No law knows 8-bit kernels: they are asked at the rates of 16 bits, and no fit sees them.
+    const std::string_view cache = text("kv_dtype") == "fp8" ? "fp8" : dtype_ == "fp8" ? "bf16" : dtype_;
+    const std::string_view query = dtype_ == "fp8" ? "bf16" : dtype_;
+    is_apart_ = cache != query || dtype_ == "fp8" || text("op").starts_with("mla");
     const auto kernel = attention_kernel(text("kernel"));
     const bool backward = direction == "bwd";
     const std::string_view function = backward             ? "attention_backward"
@@ -158,7 +168,7 @@ class KernelTableRow {
     const double batch = std::max(1.0, number("batch", 1)), kv_heads = number("n_kv_heads", heads);
     const double window = number("window");
     if (auto why = set_attention(out, function,
-                                 {batch, heads, kv_heads, queries, keys, d, dv, text("causal") == "y", dtype_, dtype_,
+                                 {batch, heads, kv_heads, queries, keys, d, dv, text("causal") == "y", query, cache,
                                   window < keys ? window : 0.0},
                                  kernel))
       return why;
@@ -180,6 +190,44 @@ class KernelTableRow {
                          hardware::AttentionKernel::cudnn);
   }
 
+  /// The experts of one device, as a server with one layer lists them. Parts of each expert are narrower experts.
+  Why read_experts(KernelRow& out) {
+    is_apart_ = true;
+    const double experts = number("moe_experts"), picks = number("moe_topk"), width = number("moe_d_model"),
+                 inner = number("moe_d_ff") / number("moe_tp", 1), tokens = number("moe_tokens");
+    const std::string devices = exact_number(number("moe_ep", 1));
+    if (devices != "1" && text("moe_distribution") != "balanced")
+      return "of several devices the busiest was timed, and its part of the tokens is not stated";
+    if (!(experts > 0 && picks > 0 && width > 0 && inner > 0 && tokens > 0)) return "the sizes are not given";
+    out.server = {
+        fmt::format(R"({{"model_type":"transformer","layers":1,"d_model":{},"vocabulary":32000,"heads":32,)"
+                    R"("kv_heads":4,"head_dim":128,"d_ff":{},"gated":true,"experts":{},"experts_per_token":{},)"
+                    R"("expert_width":{}}})",
+                    width, inner, experts, picks, inner),
+        "--on",
+        fmt::format("{}:{}", out.chip, devices),
+        "--dp",
+        devices,
+        "--ep",
+        devices,
+        "--batch",
+        exact_number(tokens),
+        "--prompt",
+        "1",
+        "--output",
+        "2",
+        "--weights",
+        std::string(dtype_),
+        "--compute",
+        dtype_.ends_with("fp4") ? "fp4" : std::string(dtype_.substr(0, dtype_.find('-'))),
+        "--list"};
+    if (const std::string_view engine = text("framework"); !engine.empty())
+      out.server.insert(out.server.end(), {"--software", std::string(engine)});
+    out.shape = fmt::format("{} of {}x{}, {} for each of {} tokens, {}", experts, width, inner, picks, tokens,
+                            text("moe_distribution"));
+    return std::nullopt;
+  }
+
   Why read_stream(KernelRow& out, std::string_view function) {
     const double m = number("m"), n = number("n");
     if (!(m > 0 && n > 0)) return "the sizes are not given";
@@ -190,6 +238,7 @@ class KernelTableRow {
   const TableLine& in_;
   KnownChips& chips_;
   std::string_view dtype_;
+  bool is_apart_ = false;  ///< its kernels are not those that fits are for
 };
 
 }  // namespace
@@ -333,6 +382,11 @@ Result<KernelRows> read_kernels(const CsvTable& given, const hardware::Catalogue
 }
 
 Question question_of(const KernelRow& row) {
+  if (!row.server.empty()) {
+    Question question{{"serve"}, {}, "decode_experts"};
+    question.words.insert(question.words.end(), row.server.begin(), row.server.end());
+    return question;
+  }
   Question question{{"roofline", row.operation, "--on", row.chip},
                     {"--measured", row.sustained ? "in-a-stream" : row.source}};
   if (row.kernel.library != hardware::AttentionKernel::automatic) {

@@ -17,10 +17,11 @@ namespace assay::validate {
 using kernel::Harness, kernel::Harnesses, kernel::KernelKind, kernel::kernel_kind_names, kernel::kernel_kinds;
 
 struct KernelRow {
-  std::string id, group, shape;  ///< shape: hashed to choose the fold
-  std::string source, chip;      ///< names of the harness and of the chip in the catalogue
-  std::string operation;         ///< what `assay roofline` is asked
-  kernel::Kernel kernel;         ///< the same, read
+  std::string id, group, shape;     ///< shape: hashed to choose the fold
+  std::string source, chip;         ///< names of the harness and of the chip in the catalogue
+  std::string operation;            ///< what `assay roofline` is asked; empty: experts, of a server
+  std::vector<std::string> server;  ///< what `assay serve` is asked instead
+  kernel::Kernel kernel;            ///< the same, read
   Seconds measured;
   bool sustained = false;  ///< one of many back to back: measured in a stream, not in the way of its table
   std::size_t fold = held_out;

@@ -66,7 +66,7 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   const auto table = CsvTable::parse(kernels, "kernels.csv");
   ASSERT_TRUE(table);
   const KernelRows rows = *read_kernels(*table, hardware::Catalogue::builtin());
-  ASSERT_EQ(rows.rows.size(), 5u);
+  ASSERT_EQ(rows.rows.size(), 6u);
   const KernelRow& gemm = rows.rows[0];
   EXPECT_EQ(gemm.chip, "a100-pcie-80");
   EXPECT_EQ(gemm.kernel.product.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
@@ -80,25 +80,60 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   EXPECT_EQ(decode.kernel.bytes, Bytes(4 * 8 * 128 * 256 * 1.0));  // the window's keys and values, one byte each
   EXPECT_EQ(decode.kernel.items, 32.0);
   // Rates alone; of attention, of what its mask leaves.
-  EXPECT_NEAR(rows.rows[3].measured.value(), 2.0 * 4096 * 4096 * 8192 / 600e12, 1e-12);
-  EXPECT_NEAR(rows.rows[4].measured.value(), 4.0 * 64 * 4096 * 2048 * 128 / 500e12, 1e-12);
-  ASSERT_EQ(rows.unanswered.size(), 4u);
+  EXPECT_EQ(rows.rows[3].operation, "fp8[1,1] @ fp8[1,1] -> bf16[1,1]");
+  EXPECT_EQ(rows.rows[3].source, "aiconfigurator-blocks") << "activations are cast by blocks";
+  EXPECT_NEAR(rows.rows[4].measured.value(), 2.0 * 4096 * 4096 * 8192 / 600e12, 1e-12);
+  EXPECT_NEAR(rows.rows[5].measured.value(), 4.0 * 64 * 4096 * 2048 * 128 / 500e12, 1e-12);
+  ASSERT_EQ(rows.unanswered.size(), 3u);
+  EXPECT_EQ(rows.unanswered[0].why, "the sizes are not given");
   EXPECT_EQ(rows.unanswered[1].why, "no chip \"RTX-A6000\" in the catalogue");
-  EXPECT_EQ(rows.unanswered[2].why, "fp8_block kernels have no model");
   // What words of tables mean is data: validation/readings.toml.
-  EXPECT_EQ(rows.unanswered[3].why, "operands stay in the L2 cache: no bytes of main memory to predict");
+  EXPECT_EQ(rows.unanswered[2].why, "operands stay in the L2 cache: no bytes of main memory to predict");
   EXPECT_EQ(attention.kernel.library, hardware::AttentionKernel::cudnn);
-  EXPECT_EQ(rows.rows[4].kernel.library, hardware::AttentionKernel::flash2);
+  EXPECT_EQ(rows.rows[5].kernel.library, hardware::AttentionKernel::flash2);
+}
+
+TEST(KernelRows, ExpertsAreAskedOfAServerWithOneLayer) {
+  const auto read = [](std::string_view devices, std::string_view distribution) {
+    const std::string text =
+        "id,source_key,op,chip,dtype,moe_experts,moe_topk,moe_d_model,moe_d_ff,moe_tp,moe_ep,moe_tokens,"
+        "moe_distribution,time_us,framework,version\n"
+        "a,aiconfigurator,moe_ffn,H200-SXM-141GB,fp8_block,128,8,2048,768,2," +
+        std::string(devices) + ",4096," + std::string(distribution) + ",800,trtllm,1.3.0rc20\n";
+    return *read_kernels(*CsvTable::parse(text, "k.csv"), hardware::Catalogue::builtin());
+  };
+  const KernelRows rows = read("4", "balanced");
+  ASSERT_EQ(rows.rows.size(), 1u);
+  const Question question = question_of(rows.rows[0]);
+  const auto after = [&](std::string_view option) {
+    const auto at = std::find(question.words.begin(), question.words.end(), option);
+    return at == question.words.end() ? "" : *std::next(at);
+  };
+  EXPECT_NE(question.words[1].find("\"expert_width\":384"), std::string::npos) << "each expert is split in two";
+  EXPECT_EQ(after("--on"), "h200-sxm:4");
+  EXPECT_EQ(after("--ep"), "4");
+  EXPECT_EQ(after("--weights"), "fp8-128x128");
+  EXPECT_EQ(after("--compute"), "fp8");
+  EXPECT_EQ(after("--software"), "tensorrt-llm@1.3");
+  EXPECT_EQ(question.result, "decode_experts");
+  EXPECT_EQ(rows.rows[0].fold, held_out);
+  EXPECT_TRUE(read("4", "power_law_1.2").rows.empty()) << "which part the busiest device has is not stated";
+  EXPECT_EQ(read("1", "power_law_1.2").rows.size(), 1u);
 }
 
 constexpr const char* collectives =
-    "id,source_key,op,chip,n_ranks,nodes,gpus_per_node,interconnect,bytes,time_us,algbw_gbps,algorithm\n"
-    "a,nccl,all_reduce,H100-SXM-80GB,16,2,8,NVLink4 + 32x100G EFA,1000,100,,\n"
-    "b,nccl,alltoall,H100-SXM-80GB,8,1,8,NVLink4,1000,,10,\n"
-    "c,nccl,all_reduce,GB200,8,2,4,NVLink5 NVL72 (same domain),1000,100,,Ring\n"
-    "d,vidur,all_reduce,A100-SXM-80GB,16,2,8,NVLink3 DGX + inter-node,1000,100,,\n"
-    "e,x,moe_combine,GB200,8,2,4,,1000,100,,\n"
-    "f,mine,all_reduce,A100(Ampere),16,2,8,NVLink3 + 8x NDR IB,1000,100,,\n";
+    "id,source_key,op,chip,n_ranks,nodes,gpus_per_node,interconnect,bytes,time_us,algbw_gbps,algorithm,library,dtype,"
+    "extra\n"
+    "a,nccl,all_reduce,H100-SXM-80GB,16,2,8,NVLink4 + 32x100G EFA,1000,100,,,,,\n"
+    "b,nccl,alltoall,H100-SXM-80GB,8,1,8,NVLink4,1000,,10,,,,\n"
+    "c,nccl,all_reduce,GB200,8,2,4,NVLink5 NVL72 (same domain),1000,100,,Ring,,,\n"
+    "d,vidur,all_reduce,A100-SXM-80GB,16,2,8,NVLink3 DGX + inter-node,1000,100,,,,,\n"
+    "e,x,moe_combine,GB200,8,2,4,,1000,100,,,,,\n"
+    "f,mine,all_reduce,A100(Ampere),16,2,8,NVLink3 + 8x NDR IB,1000,100,,,,,\n"
+    "g,aiconfigurator-deepep,moe_dispatch_normal,H200-SXM-141GB,8,1,8,NVLink4,,500,,,DeepEP normal,bf16,"
+    "tokens/rank=128 hidden=7168 topk=6 experts=384 sms=24\n"
+    "h,aiconfigurator-customar,all_reduce,H100-SXM-80GB,8,1,8,NVLink4,262144,10,,,,bf16,\n"
+    "i,vidur,send_recv,A100-SXM-80GB,2,1,2,NVLink3 DGX,2048,8,,,,fp16,\n";
 
 TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
   std::string apart = "id,source_key,op,chip,dtype,m,n,k,time_us,split\n", open = apart;
@@ -122,7 +157,7 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   ASSERT_TRUE(table);
   const auto read = read_collectives(*table, hardware::Catalogue::builtin());
   ASSERT_TRUE(read);
-  ASSERT_EQ(read->rows.size(), 4u);
+  ASSERT_EQ(read->rows.size(), 7u);
   const CollectiveRow& across = read->rows[0];
   EXPECT_TRUE(across.across);
   EXPECT_EQ(across.fabric, hardware::Fabric::efa);
@@ -144,6 +179,13 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   ASSERT_EQ(named.links.levels.size(), 2u);
   EXPECT_EQ(named.links.levels[1].chip_bandwidth, 50_GB_per_s);
   EXPECT_EQ(named.fabric, hardware::Fabric::infiniband);
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(question_of(read->rows[4]).words,
+            (Words{"collective", "ragged-all-to-all", "--bytes", "fp8[1024,7168]", "--on", "h200-sxm:8", "--kernel",
+                   "normal-dispatch", "--picks", "6"}));
+  EXPECT_EQ(question_of(read->rows[5]).words.back(), "one-shot");
+  EXPECT_EQ(question_of(read->rows[6]).words[1], "permute");
+  for (const std::size_t row : {4, 5, 6}) EXPECT_TRUE(question_of(read->rows[row]).own_way.empty());
   ASSERT_EQ(read->unanswered.size(), 2u);
   EXPECT_EQ(read->unanswered[0].why, "the network between the nodes is not stated");
 }

@@ -28,7 +28,8 @@ Result<ValidationResult> asked(Rows rows, const ValidationInput& input, Known kn
   std::vector<RowQuestion> questions;
   for (const auto& row : rows.rows) {
     questions.push_back({question_of(row), row.fold, known(row)});
-    if (Question& question = questions.back().question; !knows_way(question, harnesses)) question.own_way.clear();
+    Question& question = questions.back().question;
+    if (!question.own_way.empty() && !knows_way(question, harnesses)) question.own_way.clear();
   }
   add_answers(std::move(questions), input, result);
   return result;
