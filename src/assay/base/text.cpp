@@ -145,6 +145,23 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string_view> csv_cells(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    std::size_t end = line.find(',', at);
+    if (at < line.size() && line[at] == '"') {
+      const std::size_t quote = line.find('"', at + 1);
+      end = quote == line.npos ? line.npos : line.find(',', quote);
+    }
+    std::string_view cell = trim(line.substr(at, end == line.npos ? line.npos : end - at));
+    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"') cell = cell.substr(1, cell.size() - 2);
+    cells.push_back(cell);
+    if (end == line.npos) break;
+    at = end + 1;
+  }
+  return cells;
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string all;
   for (const std::string& part : parts) {

@@ -18,6 +18,8 @@ std::string lower_case(std::string_view text);
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 bool contains_any(std::string_view text, std::span<const std::string> parts);
 std::vector<std::string> split(std::string_view text, char separator);
+/// Cells of a line of a table, separated by commas; quotes around a cell are taken off, commas inside of them stay.
+std::vector<std::string_view> csv_cells(std::string_view line);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 /// A finite decimal number, nothing before or after it; independent of the locale.

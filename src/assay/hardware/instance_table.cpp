@@ -16,13 +16,6 @@ constexpr std::string_view offer_columns[] = {"cloud", "instance",           "ac
                                               "count", "ondemand_min_usd_h", "spot_min_usd_h"};
 enum OfferColumn { cloud_column, name_column, accelerator_column, count_column, demand_column, spot_column };
 
-std::vector<std::string> cells_of_line(std::string_view line) {
-  std::vector<std::string> cells = split(line, ',');
-  for (std::string& cell : cells)
-    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"') cell = cell.substr(1, cell.size() - 2);
-  return cells;
-}
-
 /// The first date of a comment: 2026-08-22.
 std::string date_in(std::string_view text) {
   constexpr std::string_view form = "dddd-dd-dd";
@@ -45,7 +38,7 @@ class OfferReader {
       if (table_.date.empty()) table_.date = date_in(text);
       return;
     }
-    const std::vector<std::string> cells = cells_of_line(text);
+    const std::vector<std::string_view> cells = csv_cells(text);
     if (width_ == 0) return header(cells);
     if (!is_table_) return;
     if (cells.size() != width_)
@@ -87,7 +80,7 @@ class OfferReader {
                          {}});
   }
 
-  void header(const std::vector<std::string>& cells) {
+  void header(const std::vector<std::string_view>& cells) {
     width_ = cells.size();
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < std::size(offer_columns); ++i) {
@@ -100,7 +93,7 @@ class OfferReader {
   }
 
   /// An empty cell is no price; false where it is no number.
-  bool price(const std::vector<std::string>& cells, OfferColumn column, std::optional<DollarsPerSecond>& out) {
+  bool price(const std::vector<std::string_view>& cells, OfferColumn column, std::optional<DollarsPerSecond>& out) {
     if (places_[column] >= cells.size() || cells[places_[column]].empty()) return true;
     const auto hourly = parse_number(cells[places_[column]]);
     if (!hourly || !(*hourly > 0.0) || *hourly > 1e6) {

@@ -39,6 +39,8 @@ struct OwningFigures {
 Result<OwningFigures> owning_figures(const hardware::Catalogue& catalogue, const std::optional<std::string>& own,
                                      const std::string& file);
 
+/// Chips that share a network where nothing else is said.
+inline constexpr std::int64_t usual_chips = 1024;
 /// A chip where it stands.
 struct Installed {
   std::string name;

@@ -20,6 +20,16 @@ Bytes expert_weight_bytes(const program::Program& program, const program::Step& 
 
 }  // namespace
 
+Seconds ServedKernel::padding(double sequences, double touched) const {
+  if (!(expert_bytes > Bytes()) || kernel.kind != KernelKind::matmul || !(touched > 0.0)) return {};
+  double rows = 128;  // of a tile of libraries
+  if (const auto* known = blocks.of(m(sequences) * tokens_of_row))
+    for (const numbers::ExpertBlocks& one : *known) rows = std::min(rows, one.rows);
+  const double each = m(sequences) / touched;  // of an expert with tokens
+  const double empty = touched * batch(sequences) * (std::ceil(each / rows) * rows - each);
+  return Flops(2.0 * empty * kernel.product.n * kernel.product.k) * time_per_flop;
+}
+
 bool ServedKernel::same_work(const ServedKernel& o) const {
   const kernel::AttentionWork &attention = kernel.attention, &others = o.kernel.attention;
   const program::AttentionShape &mine = attention.shape, &other = others.shape;
@@ -27,15 +37,16 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const bool same_kind = kernel.kind == o.kernel.kind || (is_stream(kernel.kind) && is_stream(o.kernel.kind));
   return attends == o.attends && same_kind && flops == o.flops && bytes == o.bytes && expert_bytes == o.expert_bytes &&
          time_per_flop == o.time_per_flop && stream_share == o.stream_share && quantises == o.quantises &&
-         composition == o.composition && moves_tokens == o.moves_tokens && routes == o.routes && gathers == o.gathers &&
-         blocks == o.blocks && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
-         shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && product.n == of_other.n &&
-         product.k == of_other.k && product.operand_rows == of_other.operand_rows &&
-         product.result_rows == of_other.result_rows && kernel.format == o.kernel.format && items == o.items &&
-         heads == o.heads && met == o.met && attention.queries == others.queries &&
-         attention.head_dim == others.head_dim && attention.key_lead == others.key_lead &&
-         mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
-         mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
+         composition == o.composition && moves_tokens() == o.moves_tokens() && routes() == o.routes() &&
+         gathers == o.gathers && blocks == o.blocks && narrowed == o.narrowed &&
+         narrowed_experts == o.narrowed_experts && shared_by == o.shared_by && latent == o.latent && batch == o.batch &&
+         m == o.m && product.n == of_other.n && product.k == of_other.k &&
+         product.operand_rows == of_other.operand_rows && product.result_rows == of_other.result_rows &&
+         kernel.format == o.kernel.format && items == o.items && heads == o.heads && met == o.met &&
+         attention.queries == others.queries && attention.head_dim == others.head_dim &&
+         attention.key_lead == others.key_lead && mine.causal == other.causal && mine.flash == other.flash &&
+         mine.window == other.window && mine.chunk == other.chunk && mine.queries == other.queries &&
+         mine.keys == other.keys;
 }
 
 bool ServedKernel::joins(const ServedKernel& o) const {
@@ -99,8 +110,6 @@ ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::Serv
   if (effects.code && streams) kernel.composition = kernel::stream_composition(*effects.code, one, at_one);
   if (rates.pointwise) kernel.stream_share = kernel::stream_share(*rates.pointwise, first.kind);
   if (!streams) kernel.time_per_flop = (at_one.flops / rates.rate(first.format)) / at_one.flops;
-  kernel.routes = at_one.op == program::Op::dispatch;
-  kernel.moves_tokens = kernel.routes || at_one.op == program::Op::combine;
   const Law law = law_of(rates, first);
   if (first.kind == KernelKind::matmul) {
     // Before experts without tokens are taken out, which depends on the batch.
@@ -184,8 +193,8 @@ void find_tiles(const kernel::KernelRates& rates, kernel::TileTables& tables, Se
 
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
   ServedWork work{kernel.kernel, {}};
-  work.details = {kernel.is_view(),   kernel.quantises,    kernel.shared_by, 0.0,           {}, 0.0,
-                  kernel.composition, kernel.moves_tokens, kernel.routes,    kernel.gathers};
+  work.details = {kernel.is_view(),   kernel.quantises,      kernel.shared_by, 0.0,           {}, 0.0,
+                  kernel.composition, kernel.moves_tokens(), kernel.routes(),  kernel.gathers};
   // A latent cache has kernels of its own, for which no head is wide.
   if (is_attention(kernel.kernel.kind)) work.kernel.cache_head = kernel.latent ? 0.0 : kernel.kernel.attention.head_dim;
   set_load(kernel, load, work);

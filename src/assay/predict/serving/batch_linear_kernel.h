@@ -60,7 +60,6 @@ struct ServedKernel {
   double shared_by = 1;                        ///< of decoding: query heads per KV head
   bool latent = false;                         ///< of decoding: all heads share one compressed cache
   kernel::StreamComposition composition = {};  ///< of eager software
-  bool moves_tokens = false, routes = false;   ///< to experts and back; and chooses the experts
   bool gathers = false;                        ///< products bring the tokens themselves
   /// Blocks of a product of experts, by tokens; and how many tokens have one row for each of its experts.
   numbers::ExpertBlockChoice blocks = {};
@@ -76,6 +75,11 @@ struct ServedKernel {
   /// Only where it is to be explained. Shared by copies of the kernel, which never change it.
   std::shared_ptr<const KernelOrigin> origin = {};
 
+  /// Chooses the experts of tokens; moves tokens to them or back.
+  bool routes() const { return op == program::Op::dispatch; }
+  bool moves_tokens() const { return routes() || op == program::Op::combine; }
+  /// Arithmetic at the peak on rows that only fill the blocks of a product of experts.
+  Seconds padding(double sequences, double touched) const;
   bool same_work(const ServedKernel& other) const;
   /// Whether a product that reads the same tensor can be fused with this one, and the fusion.
   bool joins(const ServedKernel& other) const;

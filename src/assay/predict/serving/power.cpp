@@ -17,6 +17,10 @@ Result<PowerLoad> power_load_of(const hardware::Catalogue& catalogue) {
         inner.number("matrix", load.matrix);
         inner.number("byte", load.byte);
       });
+      reader.table("step", [&](RecordReader& inner) {
+        inner.share("padding", load.padding);
+        inner.number("cache", load.cache);
+      });
       reader.table("link", [&](RecordReader& inner) { inner.number("full", load.link); });
     }));
   }
@@ -27,9 +31,11 @@ Joules step_energy(const hardware::Chip& chip, const PowerLoad& load, const Serv
   const Watts limit = chip.power->chip.value;
   const auto& bandwidth = chip.hbm().bandwidth;
   const Bytes moved = bandwidth ? step.memory * bandwidth->value : Bytes(0);
-  const Seconds full =
-      load.idle.value * step.estimate + load.matrix.value * step.compute + load.link.value * step.network;
-  return std::min(limit * full + load.byte.value * moved, limit * step.estimate);
+  const Bytes cached = std::min(moved, step.attention_bytes);
+  const Seconds full = load.idle.value * step.estimate +
+                       load.matrix.value * (step.compute + load.padding.value * step.padding) +
+                       load.link.value * step.network;
+  return std::min(limit * full + load.byte.value * (moved - cached) + load.cache.value * cached, limit * step.estimate);
 }
 
 std::optional<ServedPower> served_power(const hardware::Chip& chip, double chips, const PowerLoad& load,

@@ -14,10 +14,11 @@ using JoulesPerByte = Quantity<Dim{.byte = -1, .joule = 1}>;
 
 /// Of any chip, as shares of its limit, and for each byte of memory: catalogue/steps/power_load.toml.
 struct PowerLoad {
-  Given<double> idle;    ///< clocks are up, and nothing runs
-  Given<double> matrix;  ///< above that, matrix units at their peak, in any format
-  Given<double> link;    ///< links at their peak
-  Given<JoulesPerByte> byte;
+  Given<double> idle;                ///< clocks are up, and nothing runs
+  Given<double> matrix;              ///< above that, matrix units at their peak, in any format
+  Given<double> link;                ///< links at their peak
+  Given<double> padding;             ///< of what arithmetic draws, on rows that only fill a block
+  Given<JoulesPerByte> byte, cache;  ///< of weights and activations; of caches that attention reads
 };
 Result<PowerLoad> power_load_of(const hardware::Catalogue& catalogue);
 

@@ -203,6 +203,7 @@ struct ServingTime {
   Seconds rooflines;  ///< every kernel at its own roofline, one after the other, without the network
   Seconds estimate, upper;
   Seconds compute, memory, network;  ///< at ideal rates
+  Seconds padding;                   ///< arithmetic at the peak on rows that only fill blocks of experts
   Flops flops;                       ///< on one chip
   Flops attention_flops;             ///< on one chip; over the bytes, the intensity of attention
   Bytes attention_bytes;
@@ -217,6 +218,7 @@ struct ServingTime {
     compute += times * other.compute;
     memory += times * other.memory;
     network += times * other.network;
+    padding += times * other.padding;
     flops += times * other.flops;
     attention_flops += times * other.attention_flops;
     attention_bytes += times * other.attention_bytes;

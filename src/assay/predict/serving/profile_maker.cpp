@@ -292,7 +292,7 @@ class ProfileMaker {
     const bool of_library = effects.expert_kernel == numbers::ExpertKernel::library;
     const bool gathers =
         !of_library || std::find(gathering.begin(), gathering.end(), name(stored.dtype)) != gathering.end();
-    for (ServedKernel& kernel : made) kernel.gathers = gathers && kernel.moves_tokens;
+    for (ServedKernel& kernel : made) kernel.gathers = gathers && kernel.moves_tokens();
     if (of_library) return;
     const auto of_experts = [](const ServedKernel& kernel) {
       return kernel.kernel.kind == kernel::KernelKind::matmul && kernel.expert_bytes > Bytes();

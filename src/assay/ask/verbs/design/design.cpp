@@ -116,7 +116,7 @@ Result<void> add_owning(const Request& request, const DesignQuery& query, const 
   ASSAY_TRY(root, parse_toml(file, query.chip.chip_id()));
   ASSAY_TRY(chip, hardware::load_chip(std::move(root), query.chip.chip_id(), true, context.catalogue));
   std::int64_t chips = 0;
-  ASSAY_SET(chips, count_or(request, "chips", 1024));
+  ASSAY_SET(chips, count_or(request, "chips", design::usual_chips));
   const design::Installed at = installed(query, figures, power, chip, owning, static_cast<double>(chips));
   report::Members members = owning_members(owning, design::owning(Plain{}, owning, at));
   members.emplace_back("chips", chips);

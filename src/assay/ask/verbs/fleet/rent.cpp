@@ -48,9 +48,8 @@ Result<std::optional<Dollars>> made_for(const hardware::Chip& chip, const Contex
 /// A chip with its server; nothing where neither a price nor the parts of it are known.
 Result<std::optional<design::Installed>> installed_of(const hardware::Chip& chip, const design::OwningFigures& figures,
                                                       const Context& context) {
-  constexpr double cluster = 1024.0;  // as of `assay design --chips`: the network is shared
   design::Installed out = design::with_networks_of(chip);
-  out.chips = cluster;
+  out.chips = static_cast<double>(design::usual_chips);
   if (!chip.power) return std::nullopt;
   out.power = chip.power->chip.value;
   if (chip.power->system) out.beside = std::max(Watts(), chip.power->system->value - chip.power->chip.value);

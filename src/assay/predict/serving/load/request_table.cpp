@@ -58,24 +58,6 @@ std::int64_t days_of(std::int64_t year, std::int64_t month, std::int64_t day) {
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-/// Cells of a line; quotes around a cell are taken off.
-std::vector<std::string_view> cells_of(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    std::size_t end = line.find(',', at);
-    if (at < line.size() && line[at] == '"') {
-      const std::size_t quote = line.find('"', at + 1);
-      end = quote == line.npos ? line.npos : line.find(',', quote);
-    }
-    std::string_view cell = trim(line.substr(at, end == line.npos ? line.npos : end - at));
-    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"') cell = cell.substr(1, cell.size() - 2);
-    cells.push_back(cell);
-    if (end == line.npos) break;
-    at = end + 1;
-  }
-  return cells;
-}
-
 /// Reads lines of a table into a trace.
 class TableReader {
  public:
@@ -83,7 +65,7 @@ class TableReader {
 
   Result<void> line(std::size_t number, std::string_view text) {
     if (columns_.empty()) return header(number, text);
-    const std::vector<std::string_view> cells = cells_of(text);
+    const std::vector<std::string_view> cells = csv_cells(text);
     if (cells.size() < columns_.size())
       return fail(fmt::format("{}:{}", file_, number),
                   fmt::format("the line has {} values and the header {}", cells.size(), columns_.size()),
@@ -97,7 +79,7 @@ class TableReader {
 
  private:
   Result<void> header(std::size_t number, std::string_view text) {
-    for (const std::string_view name : cells_of(text)) columns_.push_back(request_field(name));
+    for (const std::string_view name : csv_cells(text)) columns_.push_back(request_field(name));
     for (const auto& [field, what] :
          {std::pair{RequestField::prompt, "prompt_tokens"}, std::pair{RequestField::output, "output_tokens"}})
       if (std::count(columns_.begin(), columns_.end(), field) != 1)
