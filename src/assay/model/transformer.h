@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/base/dtype.h"
+#include "assay/model/definition.h"
 
 namespace assay::model {
 
@@ -173,6 +174,7 @@ struct Layer {
   std::optional<FeedForward> feed_forward;
   std::optional<SharedBlock> shared;  ///< absent: it shares no weights
   int norms = 2;                      ///< of width d_model; for a block aside, those after it
+  bool norms_after = false;           ///< they follow their blocks instead of preceding them (OLMo 2)
   std::int64_t token_input = 0;       ///< width of each layer's input from the token itself (Gemma 4); 0: none
   bool parallel = false;              ///< attention and feed-forward read the same normalised input
   std::int64_t bypass_rank = 0;       ///< of two matrices in parallel with attention, with a norm (Gemma 3n); 0: none
@@ -239,6 +241,7 @@ struct Transformer {
   bool final_norm = true;
   Norm norm;
   Logits logits = Logits::plain;
+  Definition definition;
   LayerStack decoder;                  ///< the only stack of a decoder-only model
   std::optional<LayerStack> encoder;   ///< of an encoder-decoder
   std::int64_t prediction_layers = 0;  ///< further multi-token-prediction modules, not part of the totals

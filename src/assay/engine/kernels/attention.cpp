@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "assay/base/index.h"
@@ -32,6 +33,9 @@ struct Sizes {
     return static_cast<std::size_t>((b * keys + t) * kv_heads + head);
   }
 };
+
+/// Less than any score.
+constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 /// Whether the local query at `row` of all sequences, at position `query`, sees a key.
 bool sees(std::int64_t row, std::int64_t query, std::int64_t key, const AttentionPlace& place) {
@@ -93,7 +97,9 @@ std::pair<Array, Array> attention(const Array& q, const Array& k, const Array* v
     for (std::int64_t s = 0; s < sizes.queries; ++s)
       for (std::int64_t n = 0; n < sizes.heads; ++n) {
         const std::size_t query = sizes.query(b, s, n);
-        double sum = terms && place.buckets == 0 ? std::exp(terms->values[at(n)]) : 0.0;
+        // Sums over parts of the keys are added over devices later, so nothing is subtracted from their scores.
+        const bool sinks = terms && place.buckets == 0;
+        double most = sinks && !place.partial ? terms->values[at(n)] : place.partial ? 0.0 : lowest;
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
           const bool visible =
               t < place.key_count && sees(b * sizes.queries + s, place.first_query + s, place.first_key + t, place);
@@ -101,8 +107,12 @@ std::pair<Array, Array> attention(const Array& q, const Array& k, const Array* v
               place.scale * dot(&q.values[query * width], &k.values[sizes.key(b, t, n, place) * width], sizes.width);
           if (place.buckets > 0)
             score += terms->values[term_of(place.first_query + s, place.first_key + t, n, sizes.heads, place)];
-          sum += weights[at(t)] = visible ? std::exp(score) : 0.0;
+          if (place.cap > 0) score = place.cap * std::tanh(score / place.cap);
+          weights[at(t)] = visible ? score : lowest;
+          if (visible && !place.partial) most = std::max(most, score);
         }
+        double sum = sinks ? std::exp(terms->values[at(n)] - most) : 0.0;
+        for (double& weight : weights) sum += weight = weight == lowest ? 0.0 : std::exp(weight - most);
         const double divisor = place.partial ? 1.0 : sum;
         for (std::int64_t t = 0; t < sizes.keys; ++t) {
           const double share = weights[at(t)] / divisor;
@@ -110,7 +120,7 @@ std::pair<Array, Array> attention(const Array& q, const Array& k, const Array* v
                      sizes.value_dim);
           if (!place.flash) rest.values[query * at(sizes.keys) + at(t)] = share;
         }
-        if (place.flash) rest.values[query] = place.partial ? sum : std::log(sum);
+        if (place.flash) rest.values[query] = place.partial ? sum : std::log(sum) + most;
       }
   return {std::move(out), std::move(rest)};
 }

@@ -14,7 +14,7 @@ struct AttentionPlace {
   std::int64_t key_count = 0;          ///< of the local keys; the rest is padding
   std::int64_t heads_per_kv_head = 1;  ///< 0: all heads share keys [b, t, h]
   std::int64_t value_dim = 1;
-  double scale = 1;
+  double scale = 1, cap = 0;  ///< cap: as in model::Definition
   bool causal = true;
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   bool flash = true;                   ///< also returns one number per query and head, else all probabilities

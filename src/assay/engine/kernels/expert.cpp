@@ -35,14 +35,16 @@ Shape token_shape(const Array& gates, std::int64_t width) { return {gates.shape[
 
 }  // namespace
 
-Array route(const Array& scores, std::int64_t k) {
+Array route(const Array& scores, std::int64_t k, bool of_all) {
   const std::int64_t experts = scores.shape.back();
   Array gates = zeros(scores.shape);
   for (std::size_t row = 0; row < scores.values.size(); row += at(experts)) {
     const auto best = chosen(&scores.values[row], experts, k);
+    const double most = scores.values[row + best.front()];
     double sum = 0;
-    for (std::size_t e : best) sum += std::exp(scores.values[row + e]);
-    for (std::size_t e : best) gates.values[row + e] = std::exp(scores.values[row + e]) / sum;
+    for (std::size_t e = 0; of_all && e < at(experts); ++e) sum += std::exp(scores.values[row + e] - most);
+    for (std::size_t e : best) sum += of_all ? 0.0 : std::exp(scores.values[row + e] - most);
+    for (std::size_t e : best) gates.values[row + e] = std::exp(scores.values[row + e] - most) / sum;
   }
   return gates;
 }

@@ -8,7 +8,7 @@
 namespace assay::engine {
 
 /// Gates [b, s, e]: a softmax over the k largest scores of each token, zero elsewhere.
-Array route(const Array& scores, std::int64_t k);
+Array route(const Array& scores, std::int64_t k, bool of_all = false);
 Array route_grad(const Array& d_gates, const Array& scores, std::int64_t k);
 
 /// Tokens [b, s, d] in the slots [e, c, d] of the experts that their gates select, in token order. Tokens without a

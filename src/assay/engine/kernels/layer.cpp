@@ -28,7 +28,7 @@ struct RowFacts {
 RowFacts facts_of(const Array& sums, std::int64_t row, const NormShape& shape) {
   const auto n = static_cast<double>(shape.whole);
   const double mean = shape.mean ? sums.values[at(2 * row + 1)] / n : 0.0;
-  return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + norm_epsilon), mean};
+  return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + shape.epsilon), mean};
 }
 
 /// The scale of an element of a row.
@@ -127,27 +127,31 @@ std::array<Array, 3> norm_grad(const Array& dy, const Array& x, const Array* sca
   return {std::move(dx), std::move(d_scale), std::move(d_bias)};
 }
 
-Array rotate(const Array& x, std::int64_t start, std::int64_t rotated, bool backwards) {
+Array rotate(const Array& x, std::int64_t start, std::int64_t rotated, bool backwards, const model::Rotary& rotary) {
   Array out = x;
+  std::vector<double> frequencies = rotary.frequencies;
+  for (std::int64_t i = std::ssize(frequencies); i < rotated / 2; ++i)
+    frequencies.push_back(std::pow(rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(rotated)));
   const std::int64_t width = x.shape.back(), half = rotated / 2, tokens = x.shape[1];
   const std::int64_t per_token = element_count(x.shape) / (x.shape[0] * tokens * width);
   for (std::int64_t row = 0; row < row_count(x, width); ++row) {
     const auto position = static_cast<double>(start + row / per_token % tokens);
     for (std::int64_t i = 0; i < half; ++i) {
-      const double frequency = std::pow(rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
-      const double angle = (backwards ? -1.0 : 1.0) * position * frequency;
+      const double angle = (backwards ? -1.0 : 1.0) * position * frequencies[at(i)];
+      const double along = rotary.amplitude * std::cos(angle), across = rotary.amplitude * std::sin(angle);
       const std::size_t a = at(row * width + width - rotated + i), b = a + at(half);
-      out.values[a] = x.values[a] * std::cos(angle) - x.values[b] * std::sin(angle);
-      out.values[b] = x.values[a] * std::sin(angle) + x.values[b] * std::cos(angle);
+      out.values[a] = x.values[a] * along - x.values[b] * across;
+      out.values[b] = x.values[a] * across + x.values[b] * along;
     }
   }
   return out;
 }
 
-Array activate(const Array& up, const Array* gate) {
-  Array out = up;
-  for (std::size_t i = 0; i < out.values.size(); ++i)
-    out.values[i] = gate ? up.values[i] * gate->values[i] * sigmoid(gate->values[i]) : gelu(up.values[i]);
+Array activate(const Array& up, const Array* gate, model::Nonlinearity function) {
+  if (function == model::Nonlinearity::usual) function = gate ? model::Nonlinearity::silu : model::Nonlinearity::gelu;
+  Array out = gate ? *gate : up;
+  for (double& value : out.values) value = nonlinear(value, function);
+  for (std::size_t i = 0; gate && i < out.values.size(); ++i) out.values[i] *= up.values[i];
   return out;
 }
 

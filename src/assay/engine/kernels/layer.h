@@ -8,10 +8,11 @@
 
 #include "assay/engine/array.h"
 #include "assay/engine/layout.h"
+#include "assay/model/definition.h"
 
 namespace assay::engine {
 
-inline constexpr double norm_epsilon = 1e-5;  ///< as in the llama family
+inline constexpr double norm_epsilon = 1e-5;  ///< unless a definition says otherwise
 inline constexpr double rotary_base = 1e4;
 
 /// Rows of a table for tokens, as [tokens, width]; the table holds the part `rows` of the vocabulary, other tokens give
@@ -25,6 +26,7 @@ struct NormShape {
   std::int64_t local = 1, whole = 1;
   bool mean = false;
   std::int64_t rows_per_scale = 1;  ///< number of consecutive rows that each have their own scales
+  double epsilon = norm_epsilon;
 };
 /// Sums of squares and of values of each row: [..., 2].
 Array norm_sums(const Array& x, const NormShape& shape);
@@ -38,10 +40,11 @@ std::array<Array, 3> norm_grad(const Array& dy, const Array& x, const Array* sca
 
 /// Rotary positions of [b, s, ..., h]: turns the last `rotated` values of each row by angles that grow with the
 /// position, which starts at `start`. Backwards for a gradient.
-Array rotate(const Array& x, std::int64_t start, std::int64_t rotated, bool backwards);
+Array rotate(const Array& x, std::int64_t start, std::int64_t rotated, bool backwards,
+             const model::Rotary& rotary = {});
 
-/// up x silu(gate), or gelu(up) without a gate (nullptr).
-Array activate(const Array& up, const Array* gate);
+/// up x f(gate), or f(up) without a gate (nullptr).
+Array activate(const Array& up, const Array* gate, model::Nonlinearity function = model::Nonlinearity::usual);
 std::pair<Array, Array> activate_grad(const Array& dy, const Array& up, const Array* gate);
 
 /// x times the sigmoid of one number per row.

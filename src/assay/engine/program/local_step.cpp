@@ -112,6 +112,7 @@ NormShape norm_shape(Step s, int x, int scale) {
   const program::ProgramTensor& rows = s.program.tensor(x);
   const int over = scale >= 0 ? s.program.tensor(scale).rank : 1;
   NormShape shape{1, 1, s.step.is_centred};
+  shape.epsilon = s.context.definition.norm_epsilon;
   for (int i = rows.rank - over; i < rows.rank; ++i) {
     const auto dim = static_cast<std::size_t>(i);
     shape.local *= s.layout.extents(x, s.context.device)[dim].size;
@@ -129,6 +130,7 @@ Array run_norm(Step s) {
   if (is_sums_of(s, s.step.out[0], s.step.in[0])) {
     // All dimensions that the sums lack were summed over.
     NormShape shape{1, 1, s.step.is_centred};
+    shape.epsilon = s.context.definition.norm_epsilon;
     for (int i = s.program.tensor(s.step.out[0]).rank - 1; i < s.program.tensor(s.step.in[0]).rank; ++i)
       shape.local *= s.layout.extents(s.step.in[0], s.context.device)[static_cast<std::size_t>(i)].size;
     return norm_sums(s.in(0), shape);
@@ -147,9 +149,12 @@ Results run_norm_grad(Step s) {
 }
 
 Array run_rotate(Step s) {
-  const std::int64_t rope = s.context.layer->attention->rope_dim;
-  return rotate(s.in(0), s.first_position(s.step.in[0]), rope > 0 ? rope : s.width(s.step.in[0]),
-                s.step.op == Op::rotate_grad);
+  const model::Attention& a = *s.context.layer->attention;
+  const model::Definition& all = s.context.definition;
+  const model::Rotary& rotary = a.window > 0 ? all.windowed_rotary : all.rotary;
+  std::int64_t turned = a.rope_dim > 0 ? a.rope_dim : s.width(s.step.in[0]);
+  if (!rotary.frequencies.empty()) turned = 2 * std::ssize(rotary.frequencies);
+  return rotate(s.in(0), s.first_position(s.step.in[0]), turned, s.step.op == Op::rotate_grad, rotary);
 }
 
 /// Positions for an attention step or its gradient, from the tensors of queries, keys and result.
@@ -172,6 +177,7 @@ AttentionPlace attention_place(Step s, int q, int k, int out, const Array* picks
   }
   place.value_dim = s.program.tensor(out).dims[3].size;
   place.scale = 1.0 / std::sqrt(static_cast<double>(a.head_dim));
+  place.cap = s.context.definition.attention_cap;
   place.causal = a.causal && !a.cross;
   place.buckets = a.sinks ? 0 : a.relative_buckets;
   place.window = a.window;
@@ -332,14 +338,14 @@ constexpr Kernel kernels[] = {
      [](Step s) {
        return picked_keys(s.in(0), s.in(1), s.in(2), s.width(s.step.out[0]), s.first_position(s.step.in[0]));
      }},
-    {Op::activate, [](Step s) { return activate(s.in(0), s.maybe(1)); }},
+    {Op::activate, [](Step s) { return activate(s.in(0), s.maybe(1), s.context.definition.nonlinearity); }},
     {Op::activate_grad, [](Step s) { return pair_of(activate_grad(s.in(0), s.in(1), s.maybe(2))); }},
     {Op::gate, [](Step s) { return gated(s.in(0), s.in(1)); }},
     {Op::gate_grad, [](Step s) { return pair_of(gated_grad(s.in(0), s.in(1), s.in(2))); }},
     {Op::add, run_add},
     {Op::split, [](Step s) { return split(s.all_inputs(), s.widths()); }},
     {Op::split_grad, [](Step s) { return split_grad(s.all_inputs(), s.widths()); }},
-    {Op::route, [](Step s) { return route(s.in(0), s.experts_per_token()); }},
+    {Op::route, [](Step s) { return route(s.in(0), s.experts_per_token(), s.context.definition.shares_of_all); }},
     {Op::route_grad, [](Step s) { return route_grad(s.in(0), s.in(1), s.experts_per_token()); }},
     {Op::dispatch, run_dispatch},
     {Op::dispatch_grad, [](Step s) { return dispatch_grad(s.in(0), s.in(1), s.first_expert(s.step.in[0])); }},

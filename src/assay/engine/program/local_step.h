@@ -18,6 +18,7 @@ struct LocalContext {
   std::size_t device = 0;
   Array* state = nullptr;  ///< of a recurrent step, from earlier tokens
   double tokens = 1;       ///< the loss is averaged over these
+  const model::Definition& definition;
 };
 
 /// The results of a step on one device, without absent ones.

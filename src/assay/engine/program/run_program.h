@@ -71,9 +71,12 @@ struct ServingRun {
   RunFacts facts;
   std::vector<StepClock> clocks;  ///< by step of the program
 };
+/// Weights by name, as the devices hold them.
+using PlacedWeights = std::map<std::string, Shards>;
 struct ServingOptions {
   Placement placement = {};
-  std::int64_t scored = 1;  ///< of how many of the last tokens logits are computed: of all that verify a draft
+  PlacedWeights* placed = nullptr;  ///< kept from step to step, so that weights are cut into parts once
+  std::int64_t scored = 1;          ///< of how many of the last tokens logits are computed: of all that verify a draft
 };
 /// One serving step; appends the new tokens to the caches and states.
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,

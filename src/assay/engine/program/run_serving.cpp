@@ -1,5 +1,6 @@
 // Serving steps of run_program.h: caches and states are carried from step to step.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "assay/base/index.h"
@@ -7,6 +8,15 @@
 
 namespace assay::engine {
 namespace {
+
+/// What a model makes of the results of its head.
+Array as_logits(Array scores, const model::Definition& by) {
+  for (double& value : scores.values) {
+    value *= by.logit_scale;
+    if (by.logit_cap > 0) value = by.logit_cap * std::tanh(value / by.logit_cap);
+  }
+  return scores;
+}
 
 /// The new tokens' entries of the caches of a block, in order.
 std::vector<int> fresh_entries(const program::Program& program, const program::Block& block) {
@@ -24,6 +34,27 @@ std::vector<int> fresh_entries(const program::Program& program, const program::B
   }
   return out;
 }
+
+/// The weights of a layer, in a block's memory as long as it runs.
+class BorrowedWeights {
+ public:
+  BorrowedWeights(const ProgramRunner& runner, std::int64_t layer, PlacedWeights& placed, ProgramMemory& memory)
+      : names_(runner.names(layer)), placed_(placed), memory_(memory) {}
+  void take(const ProgramRunner& runner, const NamedArrays& weights) {
+    for (const auto& [id, text] : names_) {
+      const auto [found, is_new] = placed_.try_emplace(text);
+      memory_[at(id)] = is_new ? runner.step().distributed(weights.at(text), id) : std::move(found->second);
+    }
+  }
+  void give_back() {
+    for (const auto& [id, text] : names_) placed_[text] = std::move(memory_[at(id)]);
+  }
+
+ private:
+  std::map<int, std::string> names_;
+  PlacedWeights& placed_;
+  ProgramMemory& memory_;
+};
 
 /// Keys and values that a block computed from the encoder's output; nothing if it has them in a cache, or has none.
 std::vector<int> encoded_entries(const program::Program& program, const program::Block& block) {
@@ -73,7 +104,11 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   kept.caches.resize(at(runner.layers()));
   kept.states.resize(at(runner.layers()));
   kept.encoded_caches.resize(at(runner.layers()));
-  ProgramMemory outer = runner.memory(-1, weights);
+  PlacedWeights own;
+  PlacedWeights& placed = options.placed ? *options.placed : own;
+  ProgramMemory outer(program.tensors.size());
+  BorrowedWeights outer_weights(runner, -1, placed, outer);
+  outer_weights.take(runner, weights);
   const program::Block& embedding = runner.block("embedding", program::Phase::forward, -1);
   const program::Block& head = runner.block("head", program::Phase::forward, -1);
   const int input = given(program, embedding, "Tokens");
@@ -85,7 +120,9 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   std::map<std::int64_t, std::vector<Shards>> lent;  // by layer: keys and values for later layers
   for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
     const program::Block& block = runner.layer_block(l, program::Phase::forward);
-    ProgramMemory memory = runner.memory(l, weights);
+    ProgramMemory memory(program.tensors.size());
+    BorrowedWeights layer_weights(runner, l, placed, memory);
+    layer_weights.take(runner, weights);
     memory[at(given(program, block, "In"))] = x;
     if (const std::int64_t lender = runner.lender(l); lender >= 0) {
       const auto mine = lent_keys(program, block, true);
@@ -119,6 +156,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
       entries.resize(entries.size() - 2);
       entries.push_back(row);
     }
+    layer_weights.give_back();
     LayerCache& cache = kept.caches[at(l)];
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (cache.size() <= i) {
@@ -129,7 +167,6 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
       }
     }
   }
-  ServingRun out;
   std::vector<Array> logits;
   for (std::int64_t back = options.scored; back-- > 0;) {  // serving never splits a sequence
     Shards& scored = outer[at(given(program, head, "In"))];
@@ -142,10 +179,12 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
         logits.push_back(step.collected(made.in[0], outer));
     }
   }
-  out.logits = joined(logits, 1);
+  ServingRun out;
+  out.logits = as_logits(joined(logits, 1), model.definition);
   out.chosen = step.collected(result_of(program, head), outer);
   out.facts = runner.facts();
   out.clocks = step.clocks();
+  outer_weights.give_back();
   return out;
 }
 

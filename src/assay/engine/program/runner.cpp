@@ -104,6 +104,7 @@ std::vector<int> lent_keys(const program::Program& program, const program::Block
 ProgramRunner::ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens,
                              Placement placement, Overlap overlap)
     : program_(program), model_(model), step_(program, tokens, placement, overlap), layers_(all_layers(model)) {
+  step_.define(model.definition);
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   for (int kind = -1; kind < static_cast<int>(kinds); ++kind) names_.push_back(weight_names(program, kind));
 }

@@ -11,6 +11,8 @@
 namespace assay::engine {
 namespace {
 
+const model::Definition usual_definition;
+
 /// Whether other steps need not wait for a movement.
 bool is_hidden(const program::Step& step) {
   return program::is_collective(step.op) && step.urgency != program::Urgency::critical &&
@@ -30,6 +32,7 @@ std::string_view work_kind(const program::Step& step) {
 StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement, Overlap overlap)
     : program_(program),
       tokens_(tokens),
+      definition_(&usual_definition),
       devices_(program.mesh, placement),
       layout_(program),
       clocks_(program.steps.size()),
@@ -177,7 +180,7 @@ void StepRunner::run_on_devices(const program::Step& step, const model::Layer* l
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
   Shards* state = state_of(step);
   for (std::size_t d : devices_.here()) {
-    const LocalContext context{layout_, layer, memory, d, state ? &(*state)[d] : nullptr, tokens_};
+    const LocalContext context{layout_, layer, memory, d, state ? &(*state)[d] : nullptr, tokens_, *definition_};
     std::vector<Array> made = run_local(step, context);
     std::size_t next = 0;
     for (int id : step.out) {

@@ -38,6 +38,9 @@ class StepRunner {
     next_state_ = 0;
   }
 
+  /// The numbers and functions of the model; it must outlive the runner. Without one they are the usual ones.
+  void define(const model::Definition& definition) { definition_ = &definition; }
+
   /// Updates are steps of AdamW from now on, the `number`-th from 1 on; its moments are kept by weight.
   void update_with(const AdamW& adam, std::int64_t number, std::map<int, Moments>& moments) {
     adam_ = &adam;
@@ -102,6 +105,7 @@ class StepRunner {
 
   const program::Program& program_;
   double tokens_;
+  const model::Definition* definition_;
   VirtualDevices devices_;
   TensorLayout layout_;
   std::vector<Shards>* states_ = nullptr;

@@ -323,19 +323,58 @@ TrainedStep TrainingSession::step(const Array& tokens, const Array& targets) {
           Bytes(sums[3] / devices),      Bytes(sums[4] / devices), Bytes(sums[5] / devices), Bytes(sums[7] / devices)};
 }
 
-NamedArrays TrainingSession::weights() {
+template <class Visit>
+void TrainingSession::each_weight(Visit visit) {
   const std::vector<int> head = trained_weights(program_, "head");
   const auto is_of_head = [&](int id) { return std::find(head.begin(), head.end(), id) != head.end(); };
-  NamedArrays out;
   for (Stage& stage : stages_)
     for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
       if (layer >= 0 && !stage.held.layers[at(layer)]) continue;
       for (const auto& [id, text] : stage.runner.names(layer))
-        if ((layer >= 0 || (is_of_head(id) ? stage.held.ends : stage.held.embeds)) && !out.contains(text))
-          out[text] = stage.runner.step().collected(id, stage.weights[at(layer + 1)]);
+        if (layer >= 0 || (is_of_head(id) ? stage.held.ends : stage.held.embeds)) visit(stage, layer, id, text);
     }
+}
+
+NamedArrays TrainingSession::weights() {
+  NamedArrays out;
+  each_weight([&](Stage& stage, std::int64_t layer, int id, const std::string& text) {
+    if (!out.contains(text)) out[text] = stage.runner.step().collected(id, stage.weights[at(layer + 1)]);
+  });
   if (transport_ && shape().stages > 1) add_other_stages(out);
   return out;
+}
+
+int TrainingSession::updated(int weight) const {
+  for (const program::Step& step : program_.steps)
+    if (step.op == program::Op::update && step.in[1] == weight) return step.out[0];
+  return -1;
+}
+
+NamedArrays TrainingSession::moments() {
+  NamedArrays out;
+  each_weight([&](Stage& stage, std::int64_t layer, int id, const std::string& text) {
+    const auto found = stage.moments[at(layer + 1)].find(id);
+    if (found == stage.moments[at(layer + 1)].end() || out.contains("first." + text)) return;
+    const int made = updated(id);
+    ProgramMemory memory(program_.tensors.size());
+    memory[at(made)] = found->second.first;
+    out["first." + text] = stage.runner.step().collected(made, memory);
+    memory[at(made)] = found->second.second;
+    out["second." + text] = stage.runner.step().collected(made, memory);
+  });
+  if (transport_ && shape().stages > 1) add_other_stages(out);
+  return out;
+}
+
+void TrainingSession::resume(const NamedArrays& moments, std::int64_t steps) {
+  updates_ = steps;
+  each_weight([&](Stage& stage, std::int64_t layer, int id, const std::string& text) {
+    const auto first = moments.find("first." + text), second = moments.find("second." + text);
+    if (first == moments.end() || second == moments.end() || updated(id) < 0) return;
+    const StepRunner& step = stage.runner.step();
+    stage.moments[at(layer + 1)][id] = {step.distributed(first->second, updated(id)),
+                                        step.distributed(second->second, updated(id))};
+  });
 }
 
 void TrainingSession::add_other_stages(NamedArrays& arrays) const {

@@ -47,6 +47,10 @@ class TrainingSession {
   /// The gradients of the last step, and the weights, all in one place.
   const NamedArrays& gradients() const { return gradients_; }
   NamedArrays weights();
+  /// The optimizer's means of gradients and of their squares: "first.0.W_q" and "second.0.W_q".
+  NamedArrays moments();
+  /// Continues a run that had these after so many steps.
+  void resume(const NamedArrays& moments, std::int64_t steps);
   void keep_gradients() { keeps_gradients_ = true; }
 
   RunFacts facts() const;
@@ -84,6 +88,11 @@ class TrainingSession {
   void run_forward(Stage& stage, const clock::PipelineOperation& operation, const Batch& batch);
   void run_backward(Stage& stage, const clock::PipelineOperation& operation);
   void finish_part(Stage& stage, std::int64_t microbatch);
+  /// Calls visit(stage, layer, weight, name) with every weight of the stages of this process, once.
+  template <class Visit>
+  void each_weight(Visit visit);
+  /// The tensor that an update makes of a weight; its moments are sharded like it. Below 0: none.
+  int updated(int weight) const;
   /// The sums of both copies of the model that dualpipe trains.
   void add_copies();
   void update(Stage& stage);

@@ -96,7 +96,7 @@ Result<void> check_server(const model::Transformer& model, const ServerOptions& 
 
 Server::Side Server::side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
                              const ServerOptions& options) {
-  Side side{model, lower::serving_stage(parallelism, options.scheme, model), 1, !has_states(model), {}};
+  Side side{model, lower::serving_stage(parallelism, options.scheme, model), 1, !has_states(model), {}, {}};
   side.rows = batch_ways(side.rules);
   return side;
 }
@@ -171,8 +171,11 @@ Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache,
     caches.push_back(&(sequence.*cache).kept);
   }
   ServedSequences kept = stacked(caches, at(rows));
-  const ServingRun run = run_serving(found->second, side.model, weights_, tokens, kept,
-                                     {.placement = {options_.transport, 0}, .scored = scored});
+  // Prompts use the same devices as the rest, unless they have their own, or their own thread.
+  Side& keeper = &side == &prompts_ && !options_.prefill && !options_.queue ? large_ : side;
+  const ServingRun run =
+      run_serving(found->second, side.model, weights_, tokens, kept,
+                  {.placement = {options_.transport, 0}, .placed = &keeper.placed, .scored = scored});
   report_.moved += run.facts.moved;
   report_.stated += run.facts.stated;
   report_.disagreement = std::max(report_.disagreement, run.facts.disagreement);
@@ -224,16 +227,27 @@ Result<void> Server::draft(const Group& all) {
   return {};
 }
 
+void Server::end(Sequence& sequence, std::int64_t added) const {
+  const auto ends = [&](int token) { return std::find(options_.ends.begin(), options_.ends.end(), token); };
+  const auto last = std::find_if(sequence.tokens.end() - added, sequence.tokens.end(),
+                                 [&](int token) { return ends(token) != options_.ends.end(); });
+  if (last == sequence.tokens.end()) return;
+  sequence.made -= sequence.tokens.end() - last - 1;
+  sequence.tokens.erase(last + 1, sequence.tokens.end());
+  sequence.wanted = sequence.made;
+}
+
 void Server::take(Sequence& sequence, const Scores& scores) {
   if (!scores.best.empty() && scores.logits.values.empty()) {
     sequence.tokens.push_back(scores.best.back());
     ++sequence.made;
-    return;
+    return end(sequence, 1);
   }
   const auto vocabulary = at(scores.logits.shape.back());
-  const auto target = [&](std::size_t position) {
-    return distribution(std::span(scores.logits.values).subspan(position * vocabulary, vocabulary), options_.sampling);
+  const auto row = [&](std::size_t position) {
+    return std::span(scores.logits.values).subspan(position * vocabulary, vocabulary);
   };
+  const auto target = [&](std::size_t position) { return distribution(row(position), options_.sampling); };
   const std::size_t drafts = sequence.drafted.size(), before = sequence.tokens.size() - drafts;
   std::size_t kept = 0;
   std::optional<int> next;
@@ -250,6 +264,9 @@ void Server::take(Sequence& sequence, const Scores& scores) {
   sequence.tokens.push_back(next ? *next : drawn(target(kept), sequence.draws.next()));
   sequence.made += static_cast<std::int64_t>(kept) + 1;
   sequence.drafted.clear();
+  for (std::size_t i = 0; options_.keeps_logits && i <= kept; ++i)
+    sequence.logits.emplace_back(row(i).begin(), row(i).end());
+  end(sequence, static_cast<std::int64_t>(kept) + 1);
 }
 
 Result<void> Server::step(const Group& all, bool is_prefill) {
@@ -334,6 +351,7 @@ void Server::retire(Group& running) {
     done.finished = report_.iterations;
     const auto first = sequence->tokens.end() - sequence->made;
     done.tokens.assign(first, sequence->tokens.end());
+    done.logits = std::move(sequence->logits);
     sequence->large = sequence->small = {};
     free_places_.push_back(sequence->place);
     return true;

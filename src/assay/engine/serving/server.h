@@ -58,6 +58,8 @@ struct ServerOptions {
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
   bool records = false;           ///< every call of the engine
+  bool keeps_logits = false;      ///< of every new token; virtual devices and ranks only
+  std::vector<int> ends = {};     ///< tokens after which an answer is complete
   bool forgets = false;           ///< no cache: every step reads all tokens of its sequences again
   /// Prompts are processed by a thread of their own, on virtual devices; so many that are ready may wait for a slot
   /// before it waits too. Nothing: one thread does both in turn.
@@ -75,8 +77,9 @@ model::Transformer first_layers(model::Transformer model, std::int64_t layers);
 Result<void> check_server(const model::Transformer& model, const ServerOptions& options);
 
 struct ServedRequest {
-  std::vector<int> tokens;                 ///< new ones
-  std::int64_t started = 0, finished = 0;  ///< iterations, from 1
+  std::vector<int> tokens;                  ///< new ones
+  std::vector<std::vector<double>> logits;  ///< that each was chosen from, where they are kept
+  std::int64_t started = 0, finished = 0;   ///< iterations, from 1
 };
 
 /// A step as it ran.
@@ -148,6 +151,7 @@ class Server {
     std::int64_t rows = 1;  ///< sequences of a step are a multiple of this
     bool groups = true;     ///< sequences of equal length run together
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, program::Program> programs;
+    PlacedWeights placed = {};
   };
   struct Cached {
     ServedSequences kept;
@@ -157,6 +161,7 @@ class Server {
     std::size_t request = 0;
     std::vector<int> tokens;  ///< prompt, new ones and drafts
     std::int64_t wanted = 0, made = 0;
+    std::vector<std::vector<double>> logits;
     Cached large, small;
     int place = -1;  ///< of its cache, among the slots
     Draws draws{0};
@@ -194,6 +199,8 @@ class Server {
   Result<void> generate(const Group& running);
   void record(EngineCall::Kind kind, const Group& group);
   void take(Sequence& sequence, const Scores& scores);
+  /// Ends an answer at the first of its last `added` tokens that ends it.
+  void end(Sequence& sequence, std::int64_t added) const;
   /// Gives those that join a place; those that finished leave theirs.
   void seat(const Group& joining);
   void shorten(Cached& cache, std::int64_t tokens) const;

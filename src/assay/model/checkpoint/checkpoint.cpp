@@ -58,6 +58,7 @@ Result<void> add_safetensors(const fs::path& path, std::string_view where, Check
     header += static_cast<std::uint64_t>(static_cast<unsigned char>(length[i])) << (8 * i);
   ASSAY_TRY(bytes, read_start(path, std::min(header, most_config + 8), where));
   ASSAY_TRY(tensors, parse_safetensors(bytes, fs::file_size(path, failed), path.filename().string()));
+  for (CheckpointTensor& tensor : tensors) tensor.file = path.string();
   out.tensors.insert(out.tensors.end(), std::make_move_iterator(tensors.begin()),
                      std::make_move_iterator(tensors.end()));
   return {};

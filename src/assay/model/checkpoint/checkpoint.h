@@ -18,6 +18,8 @@ struct CheckpointTensor {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;
   Bytes bytes;
+  std::string file = {};     ///< that has it, a path
+  std::uint64_t offset = 0;  ///< of its values in that file
 };
 
 /// The tensors of a file from `bytes`, which begins with its header; `file_size` is the size of the whole file.

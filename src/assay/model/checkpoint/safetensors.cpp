@@ -85,6 +85,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     if (end - begin != expected)
       return fault(fmt::format("the shape takes {} bytes, but data_offsets span {}", expected, end - begin));
     tensor.bytes = Bytes(static_cast<double>(expected));
+    tensor.offset = prefix + length + static_cast<std::uint64_t>(begin);
     spans.emplace_back(begin, end);
     tensors.push_back(std::move(tensor));
   }

@@ -30,10 +30,19 @@ struct Typing::Functions {
       {"iota", &Typing::iota_call, false, 1, 1, "iota(D)"},
       {"chunk", &Typing::part_call, false, 4, 4, "chunk(x, D, i, 4)"},  // part i of 4
       {"put", &Typing::part_call, false, 4, 4, "put(x, D, i, 4)"},      // zeros, with x as part i of 4
+      {"merge", &Typing::reshape_call, false, 3, 6, "merge(x, A, B -> C)"},
+      {"split", &Typing::reshape_call, false, 3, 6, "split(x, C -> A, B)"},
+      {"cumsum", &Typing::cumsum_call, false, 2, 2, "cumsum(x, D)"},
+      {"argmax", &Typing::argmax_call, false, 2, 2, "argmax(x, D)"},
+      {"top_k", &Typing::top_call, false, 2, 2, "top_k(x, D -> K)"},
+      {"top_k_index", &Typing::top_call, false, 2, 2, "top_k_index(x, D -> K)"},
+      {"sort", &Typing::sort_call, false, 2, 2, "sort(x, D)"},
       {"axis_index", &Typing::axis_index_call, true, 1, 1, "axis_index(X)"},
       {"axis_size", &Typing::axis_size_call, true, 1, 1, "axis_size(X)"},
       {"psum", &Typing::psum_call, true, 2, 2, "psum(x, X)"},
       {"pmean", &Typing::pmean_call, true, 2, 2, "pmean(x, X)"},
+      {"pmax", &Typing::pmax_call, true, 2, 2, "pmax(x, X)"},
+      {"pmin", &Typing::pmax_call, true, 2, 2, "pmin(x, X)"},
       {"all_gather", &Typing::resized_call, true, 3, 3, "all_gather(x, X, D)"},
       {"psum_scatter", &Typing::resized_call, true, 3, 3, "psum_scatter(x, X, D)"},
       {"all_to_all", &Typing::resized_call, true, 4, 4, "all_to_all(x, X, D, E)"},                // splits D, joins E

@@ -33,7 +33,7 @@ struct Call {
 };
 
 struct Value {
-  enum class Given { no, input, number, iota, axis_index };
+  enum class Given { no, input, number, iota, axis_index, gradient };
 
   std::string name;
   std::size_t at = 0;  ///< in the source
@@ -42,7 +42,7 @@ struct Value {
   Fill fill;               ///< of an input or a number
   program::AxisList axes;  ///< of axis_index
   program::Op op = program::Op::map;
-  int detail = -1;  ///< as Step::detail
+  int detail = -1;  ///< as Step::detail; of a gradient, the input whose it is
   std::vector<int> in;
   std::optional<Call> call;                 ///< instead of an operation
   bool ends = false;                        ///< a result: moves its operand, and computes nothing

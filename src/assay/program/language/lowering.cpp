@@ -42,12 +42,17 @@ class Lowering {
     builder.begin_block("program", program::Phase::forward, -1, 1);
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       line_ = source_.line_of(graph_.values[v].at);
+      if (graph_.values[v].given == Value::Given::gradient && out_.gradients.empty()) {
+        builder.end_block();
+        add_backward(builder);
+        builder.begin_block("program", program::Phase::forward, -1, 1);
+      }
       tensors_.push_back(graph_.mode == Mode::manual ? local_value(graph_.values[v])
                                                      : sharded_value(graph_.values[v], choices.values[v]));
       ASSAY_CHECK(check_size(graph_.values[v].at));
     }
     builder.end_block();
-    if (graph_.loss >= 0) add_backward(builder);
+    if (graph_.loss >= 0 && out_.gradients.empty()) add_backward(builder);
     return check_size(graph_.loss >= 0 ? graph_.value(graph_.loss).at : 0);
   }
 
@@ -155,6 +160,12 @@ class Lowering {
 
   // --- automatic and explicit programs
   int sharded_value(const Value& value, const Choice& choice) {
+    if (value.given == Value::Given::gradient) {
+      const auto made = std::find_if(out_.gradients.begin(), out_.gradients.end(),
+                                     [&](const NamedTensor& one) { return one.name == value.name; });
+      if (made == out_.gradients.end()) throw InternalError("an input that a loss depends on has no gradient");
+      return resharded(made->tensor, choice.kept);
+    }
     if (value.given != Value::Given::no) return add_given(value, value.dims, choice.kept);
     std::vector<int> in;
     for (std::size_t k = 0; k < value.in.size(); ++k)

@@ -4,8 +4,45 @@
 
 namespace assay::language {
 
+namespace {
+
+/// Dimensions that are merged or split: the outermost of both sides are one index, as far as it goes.
+std::vector<Row> rows_of_view(const Dims& from, const Dims& to) {
+  std::vector<Row> rows;
+  std::size_t next = 0;
+  for (std::size_t d = 0; d < from.size();) {
+    std::size_t last = d, end = next;
+    std::int64_t old = from[d].size, made = end < to.size() ? to[end].size : 1;
+    for (++last, ++end; old != made;) {
+      if (old < made && last < from.size())
+        old *= from[last++].size;
+      else if (end < to.size())
+        made *= to[end++].size;
+      else
+        break;
+    }
+    for (std::size_t i = d; i < last; ++i) {
+      Row& row = rows.emplace_back();
+      row.operand[0] = static_cast<int>(i);
+      row.size = from[i].size;
+      row.splits = i == d && next < to.size();
+      if (!row.splits) continue;
+      row.result = static_cast<int>(next);
+      row.size = std::min(from[i].size, to[next].size);
+    }
+    d = last;
+    next = end;
+  }
+  return rows;
+}
+
+}  // namespace
+
 std::vector<Row> rows_of(const Graph& graph, const Value& value) {
   std::vector<Row> rows;
+  if (value.op == program::Op::view && !value.ends && value.given == Value::Given::no &&
+      graph.value(value.in[0]).dims.size() != value.dims.size())
+    return rows_of_view(graph.value(value.in[0]).dims, value.dims);
   std::vector<int> ids;
   const bool by_position = value.op == program::Op::view && !value.ends;
   for (std::size_t k = 0; k < value.in.size(); ++k) {

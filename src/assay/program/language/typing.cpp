@@ -93,8 +93,9 @@ Result<void> Typing::run_statement(const Statement& statement) {
       return assign(statement);
     case Statement::Kind::loop:
       return run_loop(statement);
-    case Statement::Kind::result:
     case Statement::Kind::gradients:
+      return take_gradients(statement);
+    case Statement::Kind::result:
       return {};  // when all is computed
     case Statement::Kind::expect:
       return expect(statement);
@@ -289,7 +290,44 @@ Result<void> Typing::run_loop(const Statement& statement) {
   return {};
 }
 
+Result<void> Typing::take_gradients(const Statement& statement) {
+  const auto later = [&](const Statement& other) {
+    return &other > &statement && (other.kind == Statement::Kind::assign || other.kind == Statement::Kind::loop);
+  };
+  if (std::none_of(syntax_.statements.begin(), syntax_.statements.end(), later)) return {};  // when all is computed
+  const Word& name = statement.target.name;
+  if (takes_gradients_) return source_.error(name.at, "gradients are asked for twice", "give one tensor");
+  if (is_manual())
+    return source_.error(name.at, "gradients of a manual program stand at its end",
+                         "its lines are those of one device, before gradients are summed");
+  const auto found = names_.find(name.text);
+  if (found == names_.end())
+    return source_.error(name.at, fmt::format("unknown tensor {}", in_quotes(name.text)),
+                         suggestion(name.text, keys_of(names_)));
+  takes_gradients_ = true;
+  graph_.loss = found->second;
+  std::vector<bool> reached(graph_.values.size(), false);
+  reached[static_cast<std::size_t>(graph_.loss)] = true;
+  for (std::size_t v = graph_.values.size(); v-- > 0;)
+    for (int id : graph_.values[v].in)
+      if (reached[v]) reached[static_cast<std::size_t>(id)] = true;
+  for (const auto& [input, id] : inputs_) {
+    const Value& of = graph_.value(id);
+    if (!reached[static_cast<std::size_t>(id)] || of.has_whole_numbers) continue;
+    Value value;
+    value.name = "d" + input;
+    value.at = statement.at;
+    value.given = Value::Given::gradient;
+    value.detail = id;
+    value.dims = of.dims;
+    value.pinned = of.pinned;
+    ASSAY_SET(names_[value.name], add(value));
+  }
+  return {};
+}
+
 Result<void> Typing::add_loss(const Statement& statement) {
+  if (takes_gradients_) return {};
   const Word& name = statement.target.name;
   if (graph_.loss >= 0) return source_.error(name.at, "gradients are asked for twice", "give one tensor");
   for (int id : graph_.results)

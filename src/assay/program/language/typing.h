@@ -28,6 +28,8 @@ class Typing {
   Result<void> run_loop(const Statement& statement);
   Result<void> add_result(const WrittenTensor& target);
   Result<void> add_loss(const Statement& statement);
+  /// Gradients that later lines use: dNAME of every input that the tensor depends on.
+  Result<void> take_gradients(const Statement& statement);
   Result<void> finish();
   Result<Dims> dims_of(const WrittenTensor& tensor) const;
   Result<program::Sharding> sharding_of(const WrittenTensor& tensor, const Dims& dims, bool dims_are_local) const;
@@ -72,6 +74,20 @@ class Typing {
   Result<int> resized_call(const Expression& call, const Wanted& wanted);
   Result<int> ragged_call(const Expression& call, const Wanted& wanted);
   Result<int> ppermute_call(const Expression& call, const Wanted& wanted);
+  // --- composed of others, composed.cpp
+  Result<int> reshape_call(const Expression& call, const Wanted& wanted);
+  Result<int> cumsum_call(const Expression& call, const Wanted& wanted);
+  Result<int> argmax_call(const Expression& call, const Wanted& wanted);
+  Result<int> top_call(const Expression& call, const Wanted& wanted);
+  Result<int> sort_call(const Expression& call, const Wanted& wanted);
+  Result<int> pmax_call(const Expression& call, const Wanted& wanted);
+  /// A second name for a dimension, which pairs of its elements need.
+  int beside(const Dim& dim);
+  Result<int> numbered(std::size_t at, const Dim& dim);
+  Result<int> over(const Expression& call, program::Op op, int x, int dim);
+  Result<int> viewed(const Expression& call, int x, Dims dims);
+  Result<int> place_of_largest(const Expression& call, int x, const Dim& dim);
+
   Value made_by(const Expression& call, program::Op op, std::vector<int> in) const;
   Result<void> takes(const Expression& call, std::size_t least, std::size_t most, std::string_view form) const;
   Result<int> operand_dim(const Expression& name, int value) const;
@@ -90,6 +106,7 @@ class Typing {
   std::map<std::string, int, std::less<>> inputs_;
   std::string target_;  ///< of the current line
   std::int64_t rounds_ = 0;
+  bool takes_gradients_ = false;  ///< before the program ends
 };
 
 }  // namespace assay::language

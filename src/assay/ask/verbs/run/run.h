@@ -16,6 +16,7 @@
 #include "assay/engine/program/training_session.h"
 #include "assay/engine/ranks/mpi.h"
 #include "assay/engine/serving/server.h"
+#include "assay/engine/text/published_tokenizer.h"
 #include "assay/engine/text/tokens.h"
 #include "assay/hardware/cluster.h"
 #include "assay/model/import/config_import.h"
@@ -87,6 +88,21 @@ Result<RunText> read_text(const Request& request, const Context& context);
 Result<model::ImportedModel> read_model(const Request& request, const Context& context, std::int64_t vocabulary,
                                         std::vector<std::string>& notes);
 
+/// A model with the weights that its directory has, and what it reads and writes text with.
+struct PublishedModel {
+  model::ImportedModel imported;
+  engine::NamedArrays weights;
+  std::optional<engine::PublishedTokenizer> tokenizer;
+  std::vector<int> ends;  ///< tokens that end an answer
+};
+/// Whether a word on the command line is a directory with weights.
+bool is_published(const std::string& path);
+Result<PublishedModel> read_published_model(const Request& request, const Context& context,
+                                            std::vector<std::string>& notes);
+/// Prompts of --prompt and --tokens, each to be continued by so many tokens.
+Result<std::vector<engine::Prompt>> published_prompts(const Request& request, const PublishedModel& model,
+                                                      std::int64_t wanted);
+
 /// Devices are virtual or ranks: no run has thousands.
 Result<void> check_devices(const lower::Parallelism& parallelism);
 
@@ -119,7 +135,13 @@ struct TrainingTask {
   std::uint64_t seed = 0;
   engine::AdamW adam;
   std::vector<std::string> notes;
+  engine::NamedArrays moments = {};  ///< of a run that is continued
+  std::int64_t done = 0;             ///< steps that it made
+  std::string save_to = {};          ///< empty: nowhere
+  std::int64_t save_every = 0;       ///< steps; 0: only at the end
 };
+/// A checkpoint of a run: its weights, and what continues it.
+std::string checkpoint_bytes(const TrainingTask& task, engine::NamedArrays weights, std::int64_t steps);
 Result<TrainingTask> read_task(const Request& request, const Context& context);
 
 /// A strategy with its program.

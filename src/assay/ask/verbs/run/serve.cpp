@@ -21,6 +21,7 @@ struct ServingTask {
   RunText text;
   model::ImportedModel imported;
   engine::NamedArrays weights;
+  std::optional<PublishedModel> published;  ///< its weights and model are those above
   engine::ServerOptions options;
   std::vector<engine::Prompt> prompts;
   std::vector<std::string> notes;
@@ -59,6 +60,11 @@ Result<void> read_strategy(const Request& request, const model::Transformer& mod
 
 /// Prompts of the request, or pieces of the text.
 Result<void> read_prompts(const Request& request, ServingTask& task) {
+  if (task.published) {
+    ASSAY_TRY(wanted, count_or(request, "new-tokens", 16));
+    ASSAY_SET(task.prompts, published_prompts(request, *task.published, wanted));
+    return {};
+  }
   ASSAY_TRY(requests, count_or(request, "requests", 4));
   ASSAY_TRY(length, count_or(request, "prompt-length", 16));
   ASSAY_TRY(wanted, count_or(request, "new-tokens", 16));
@@ -83,21 +89,11 @@ Result<void> read_prompts(const Request& request, ServingTask& task) {
   return {};
 }
 
-Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, const Context& context) {
+/// What the model is served with: strategy, sampling, prompts.
+Result<void> prepare_rest(const Request& request, const Context& context, ServingTask& task) {
   const bool on_gpu = is_on_gpu(request);
-  if (!on_gpu || request.has("check")) ASSAY_CHECK(engine::check_blas());
-  auto task = std::make_shared<ServingTask>();
-  ASSAY_SET(task->text, read_text(request, context));
-  engine::WeightsFile file;
-  if (const auto path = request.value("load")) {
-    ASSAY_SET(file, engine::read_weights(*path, "--load"));
-    ASSAY_SET(task->text.tokenizer, engine::Tokenizer::from_merges(file.facts["merges"], "--load"));
-    task->text.tokens = task->text.tokenizer.encode(task->text.text);
-    task->is_trained = true;
-  }
-  ASSAY_SET(task->imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
-  engine::ServerOptions& options = task->options;
-  ASSAY_CHECK(read_strategy(request, task->imported.model, options));
+  engine::ServerOptions& options = task.options;
+  ASSAY_CHECK(read_strategy(request, task.imported.model, options));
   ASSAY_TRY(seed, count_or(request, "seed", 1));
   options.seed = static_cast<std::uint64_t>(seed);
   ASSAY_SET(options.slots, count_or(request, "slots", 4));
@@ -117,7 +113,7 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
       return fail("--prefill-tp", "every rank has a device of the prompts and one that decodes",
                   fmt::format("give {}, as there are ranks", options.parallelism.devices()));
   }
-  ASSAY_CHECK(read_count(request, "page", task->page));
+  ASSAY_CHECK(read_count(request, "page", task.page));
   ASSAY_CHECK(read_count(request, "threads", options.queue));
   options.forgets = request.has("no-cache");
   if (options.forgets && on_gpu)
@@ -125,26 +121,57 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   if (options.queue && request.value("engine").value_or("virtual") != "virtual")
     return fail("--threads", "the threads of a server run on virtual devices", "use --engine virtual",
                 Error::Kind::usage);
-  options.records = request.has("calls") || request.picture() || task->page;
-  ASSAY_CHECK(engine::check_server(task->imported.model, options));
-  ASSAY_CHECK(read_prompts(request, *task));
+  options.keeps_logits = request.has("logits");
+  options.records = request.has("calls") || request.picture() || task.page;
+  ASSAY_CHECK(engine::check_server(task.imported.model, options));
+  ASSAY_CHECK(read_prompts(request, task));
   if (on_gpu) {
     const lower::Parallelism& p = options.parallelism;
     if (p.devices() > p.tensor * p.data || p.expert > 1)
       return fail("--engine cuda", "the GPUs of a server share its model by --tp, and have replicas of it by --dp",
                   "leave out --fsdp, --cp and --ep, or use --engine virtual");
-    if (std::ssize(task->prompts) < p.data)
-      return fail("--dp", fmt::format("{} requests are fewer than {} replicas", task->prompts.size(), p.data),
+    if (std::ssize(task.prompts) < p.data)
+      return fail("--dp", fmt::format("{} requests are fewer than {} replicas", task.prompts.size(), p.data),
                   "give more --requests, or fewer replicas");
     if (options.parallelism.tensor > 1 && options.scheme.cache != lower::CacheScheme::heads)
       return fail("--cache", "the caches of GPUs are split by heads", "leave it out, or use --engine virtual");
     if (request.has("check") && temperature > 0)
       return fail("--check", "tokens that a GPU samples are not those of fp64", "check greedy ones: --temperature 0");
-    ASSAY_SET(task->engine, engine::load_cuda(context.surroundings.programs));
+    ASSAY_SET(task.engine, engine::load_cuda(context.surroundings.programs));
   }
+  return {};
+}
+
+Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, const Context& context) {
+  const bool on_gpu = is_on_gpu(request);
+  if (!on_gpu || request.has("check")) ASSAY_CHECK(engine::check_blas());
+  auto task = std::make_shared<ServingTask>();
+  if (request.arguments().size() == 2 && is_published(request.arguments()[1])) {
+    ASSAY_SET(task->published, read_published_model(request, context, task->notes));
+    task->imported = task->published->imported;
+    task->weights = std::move(task->published->weights);
+    task->options.ends = task->published->ends;
+    task->is_trained = true;
+    ASSAY_CHECK(prepare_rest(request, context, *task));
+    return task;
+  }
+  for (const char* option : {"tokens", "logits"})
+    if (request.has(option))
+      return fail(fmt::format("--{}", option), "goes with the directory of a model that has its weights",
+                  "e.g. assay run serve DIR --tokens 1,15043,3186", Error::Kind::usage);
+  ASSAY_SET(task->text, read_text(request, context));
+  engine::WeightsFile file;
+  if (const auto path = request.value("load")) {
+    ASSAY_SET(file, engine::read_weights(*path, "--load"));
+    ASSAY_SET(task->text.tokenizer, engine::Tokenizer::from_merges(file.facts["merges"], "--load"));
+    task->text.tokens = task->text.tokenizer.encode(task->text.text);
+    task->is_trained = true;
+  }
+  ASSAY_SET(task->imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
+  ASSAY_CHECK(prepare_rest(request, context, *task));
   if (!on_gpu || request.has("check") || task->is_trained)
     task->weights = engine::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
-                                            task->imported.model, options.seed);
+                                            task->imported.model, task->options.seed);
   if (task->is_trained) {
     ASSAY_CHECK(engine::check_weights(file.weights, task->weights, "--load"));
     task->weights = std::move(file.weights);
@@ -154,22 +181,45 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   return task;
 }
 
-/// The text of tokens; a model on a GPU has more of them than the text.
-std::string text_of(const RunText& text, std::vector<int> tokens) {
+/// The text of tokens, or their numbers where no tokenizer is there; a model on a GPU has more of them than the text.
+std::string text_of(const ServingTask& task, std::vector<int> tokens) {
+  if (task.published)
+    return task.published->tokenizer ? task.published->tokenizer->decode(tokens)
+                                     : fmt::format("{}", fmt::join(tokens, ","));
   for (int& token : tokens)
-    if (token >= text.tokenizer.vocabulary()) token = '?';
-  return text.tokenizer.decode(tokens);
+    if (token >= task.text.tokenizer.vocabulary()) token = '?';
+  return task.text.tokenizer.decode(tokens);
+}
+
+report::Items as_items(const auto& values) {
+  report::Items items;
+  for (const auto& value : values) items.emplace_back(value);
+  return items;
 }
 
 report::Items request_rows(const ServingTask& task, const engine::ServerReport& served) {
   report::Items rows;
-  for (std::size_t i = 0; i < task.prompts.size(); ++i)
-    rows.emplace_back(report::Members{{"prompt", text_of(task.text, task.prompts[i].tokens)},
-                                      {"answer", text_of(task.text, served.requests[i].tokens)},
-                                      {"prompt_tokens", static_cast<std::int64_t>(task.prompts[i].tokens.size())},
-                                      {"new_tokens", static_cast<std::int64_t>(served.requests[i].tokens.size())},
-                                      {"started", served.requests[i].started},
-                                      {"finished", served.requests[i].finished}});
+  for (std::size_t i = 0; i < task.prompts.size(); ++i) {
+    const engine::ServedRequest& made = served.requests[i];
+    report::Members row{{"prompt", text_of(task, task.prompts[i].tokens)},
+                        {"answer", text_of(task, made.tokens)},
+                        {"prompt_tokens", static_cast<std::int64_t>(task.prompts[i].tokens.size())},
+                        {"new_tokens", static_cast<std::int64_t>(made.tokens.size())},
+                        {"started", made.started},
+                        {"finished", made.finished}};
+    if (task.published) {
+      const std::vector<std::int64_t> read(task.prompts[i].tokens.begin(), task.prompts[i].tokens.end());
+      const std::vector<std::int64_t> written(made.tokens.begin(), made.tokens.end());
+      row.emplace_back("read", as_items(read));
+      row.emplace_back("written", as_items(written));
+    }
+    if (task.options.keeps_logits) {
+      report::Items logits;
+      for (const std::vector<double>& scores : made.logits) logits.emplace_back(as_items(scores));
+      row.emplace_back("logits", std::move(logits));
+    }
+    rows.emplace_back(std::move(row));
+  }
   return rows;
 }
 
@@ -277,8 +327,7 @@ void add_views(const Request& request, const ServingTask& task, const engine::Se
   if (request.has("calls")) response.results.emplace_back("calls", call_rows(served));
   if (request.picture()) response.picture = slots_picture(served);
   if (!task.page) return;
-  const ServedRun run{task.prompts, served,
-                      [&](const std::vector<int>& tokens) { return task.text.tokenizer.decode(tokens); }};
+  const ServedRun run{task.prompts, served, [&](const std::vector<int>& tokens) { return text_of(task, tokens); }};
   PagesView pages = pages_view(run, *task.page, request.picture());
   response.results.emplace_back("pages", std::move(pages.members));
   if (request.picture() && !pages.frames.empty()) response.picture = pages.frames.back();

@@ -6,6 +6,7 @@
 
 #include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/report/patterns.h"
+#include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/run/run.h"
 #include "assay/ask/verbs/train/train.h"
 #include "assay/base/index.h"
@@ -43,6 +44,21 @@ std::string job_name(const TrainingJob& job) {
   return job.devices() == 1 && text.starts_with("one chip") ? "one device" + text.substr(8) : text;
 }
 
+/// The state of the run that wrote a file.
+Result<void> continue_from(const engine::WeightsFile& file, TrainingTask& task) {
+  const auto steps = file.facts.find("steps");
+  const auto done = steps == file.facts.end() ? std::nullopt : parse_number(steps->second);
+  if (!done || *done < 1)
+    return fail("--resume", "the file does not say how many steps its run made", "--load starts from its weights");
+  task.done = static_cast<std::int64_t>(*done);
+  if (task.done >= task.steps)
+    return fail("--steps", fmt::format("the run made {} steps already", task.done),
+                "give more: steps count from its start");
+  for (const auto& [name, array] : file.weights)
+    if (name.starts_with("first.") || name.starts_with("second.")) task.moments[name] = array;
+  return {};
+}
+
 Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context& context) {
   ASSAY_CHECK(check_overlap(request));
   auto out = std::make_shared<Prepared>();
@@ -68,17 +84,29 @@ Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context&
   }
   if (request.has("check")) ASSAY_SET(out->single, named(on_one_device(request), Numerics::exact));
   if (on_gpu) {
+    for (const char* option : {"save-every", "resume"})
+      if (request.has(option))
+        return fail(fmt::format("--{}", option), "a GPU's moments are not saved yet", "use --engine virtual or mpi",
+                    Error::Kind::usage);
     if (request.has("save") && out->own.job.devices() > 1)
       return fail("--save", "weights that several GPUs share are not saved yet", "train on one GPU, or leave it out");
     ASSAY_SET(out->engine, engine::load_cuda(context.surroundings.programs));
   }
   if (!on_gpu || request.has("check") || request.has("load"))
     out->weights = engine::initial_weights(out->own.job.program, out->task.imported.model, out->task.seed);
-  if (const auto file = request.value("load")) {
-    ASSAY_TRY(loaded, engine::read_weights(*file, "--load"));
-    ASSAY_CHECK(engine::check_weights(loaded.weights, out->weights, "--load"));
-    out->weights = std::move(loaded.weights);
-  }
+  for (const std::string option : {"load", "resume"})
+    if (const auto file = request.value(option)) {
+      ASSAY_TRY(loaded, engine::read_weights(*file, "--" + option));
+      ASSAY_CHECK(engine::check_weights(loaded.weights, out->weights, "--" + option));
+      if (option == "resume") ASSAY_CHECK(continue_from(loaded, out->task));
+      out->weights = std::move(loaded.weights);
+    }
+  out->task.save_to = request.value("save").value_or("");
+  std::optional<std::int64_t> every;
+  ASSAY_CHECK(read_count(request, "save-every", every));
+  if (every && out->task.save_to.empty())
+    return fail("--save-every", "there is no file to save to", "add --save FILE.safetensors", Error::Kind::usage);
+  out->task.save_every = every.value_or(0);
   return out;
 }
 
@@ -97,10 +125,10 @@ Seconds usual_time(const TrainedJob& run) {
   return times[times.size() / 2];
 }
 
-report::Items step_rows(const TrainedJob& run) {
+report::Items step_rows(const TrainedJob& run, std::int64_t done) {
   report::Items rows;
   for (std::size_t i = 0; i < run.steps.size(); ++i)
-    rows.emplace_back(report::Members{{"step", static_cast<std::int64_t>(i + 1)},
+    rows.emplace_back(report::Members{{"step", done + static_cast<std::int64_t>(i + 1)},
                                       {"loss", run.steps[i].loss},
                                       {"gradient_norm", run.steps[i].gradient_norm},
                                       {"time", run.times[i]}});
@@ -183,7 +211,7 @@ report::Members members_of(const Prepared& prepared, const TrainedJob& own, std:
           {"moved", last.moved},
           {"predicted_bytes", last.stated},
           {"between_stages", last.handed},
-          {"updates", step_rows(own)}};
+          {"updates", step_rows(own, task.done)}};
 }
 
 /// How the loss moves over the steps.
@@ -281,7 +309,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "updates";
   if (const auto file = request.value("save"))
-    response.files.emplace_back(*file, engine::weights_bytes({trained, {{"merges", task.text.tokenizer.merges()}}}));
+    response.files.emplace_back(*file, checkpoint_bytes(task, trained, task.done + std::ssize(own.steps)));
   if (request.picture() && !blocking) {
     std::vector<std::pair<std::string, const TrainedJob*>> runs{{prepared.own.name, &own}};
     for (std::size_t i = 0; i < others.size(); ++i) runs.emplace_back(prepared.others[i].name, &others[i]);

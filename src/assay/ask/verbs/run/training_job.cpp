@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
@@ -11,6 +13,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/engine/program/tensor_layout.h"
+#include "assay/engine/program/weights_file.h"
 #include "assay/engine/ranks/mpi.h"
 #include "assay/model/accounting.h"
 #include "assay/predict/training/step_list.h"
@@ -205,7 +208,20 @@ void add_activities(const program::Program& program, engine::RankActivities rank
   job.last_step = std::move(ranks);
 }
 
+/// A run that is killed leaves the last whole file.
+void write_whole(const std::string& path, const std::string& bytes) {
+  const std::string partial = path + ".part";
+  std::ofstream(partial, std::ios::binary) << bytes;
+  std::error_code failed;
+  std::filesystem::rename(partial, path, failed);
+}
+
 }  // namespace
+
+std::string checkpoint_bytes(const TrainingTask& task, engine::NamedArrays weights, std::int64_t steps) {
+  return engine::weights_bytes(
+      {std::move(weights), {{"merges", task.text.tokenizer.merges()}, {"steps", std::to_string(steps)}}});
+}
 
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const engine::NamedArrays& weights,
                    engine::Transport* transport, engine::NamedArrays* trained, engine::Overlap overlap) {
@@ -217,11 +233,17 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const engin
        .offloading = {training::moves_activations(job.strategy.offload), training::moves_states(job.strategy.offload),
                       job.question.setup.optimizer.state_bytes()},
        .overlap = overlap});
+  if (task.done > 0) session.resume(task.moments, task.done);
   TrainedJob out;
   if (transport) out.local = engine::local_rank(*transport);
   const bool has_one_clock = transport && out.local.count == transport->count();
   std::vector<Seconds> waited(job.program.steps.size());
-  for (std::int64_t step = 0; step < task.steps && !engine::is_any_stopped(transport); ++step) {
+  const auto checkpoint = [&] {
+    engine::NamedArrays all = session.weights(), moments = session.moments();
+    all.merge(moments);
+    return all;
+  };
+  for (std::int64_t step = task.done; step < task.steps && !engine::is_any_stopped(transport); ++step) {
     using Clock = std::chrono::steady_clock;
     const engine::TextBatch batch = engine::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
     const Clock::time_point start = Clock::now();
@@ -229,8 +251,12 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const engin
     out.times.emplace_back(std::chrono::duration<double>(Clock::now() - start).count());
     const std::vector<engine::Activity> mine = session.take_activities();
     if (has_one_clock) add_activities(job.program, engine::gathered(*transport, mine), transport->rank(), waited, out);
+    if (!trained || task.save_every == 0 || (step + 1) % task.save_every != 0) continue;
+    engine::NamedArrays all = checkpoint();
+    if (!transport || transport->rank() == 0)
+      write_whole(task.save_to, checkpoint_bytes(task, std::move(all), step + 1));
   }
-  if (trained) *trained = session.weights();
+  if (trained) *trained = checkpoint();
   out.facts = session.facts();
   out.clocks = session.clocks();
   for (std::size_t i = 0; i < waited.size(); ++i) out.clocks[i].waited = waited[i];

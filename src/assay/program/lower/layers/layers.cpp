@@ -30,7 +30,7 @@ LayerWriter::LayerWriter(Builder& builder, const model::Transformer& model, cons
       layer_(layer),
       work_(work),
       encoded_(encoded),
-      sandwich_(model::has_sandwich_norms(layer)) {}
+      sandwich_(model::has_sandwich_norms(layer) || layer.norms_after) {}
 
 int LayerWriter::write(Branch branch, int x) {
   switch (branch) {
@@ -115,7 +115,7 @@ int LayerWriter::with_block_aside(int x) {
 }
 
 int LayerWriter::normed(int x) {
-  if (layer_.norms == 0) return x;
+  if (layer_.norms == 0 || layer_.norms_after) return x;
   return norm(x, "norm", "Norm");
 }
 
