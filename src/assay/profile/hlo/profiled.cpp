@@ -71,17 +71,20 @@ class ProfiledProgram {
   }
 
  private:
-  void add_sequence(std::uint32_t number, std::vector<RunPlace>& out, int depth) const {
+  void add_sequence(std::uint32_t number, std::vector<RunPlace>& out, int depth) {
     constexpr std::size_t longest = 1'000'000;
     constexpr int deepest = 50;
     const Computation& computation = module_.computations[number];
-    if (depth > deepest) return;
+    if (depth > deepest || looks_left_-- <= 0) return;
     for (std::uint32_t i = 0; i < computation.instructions.size() && out.size() < longest; ++i) {
       const Instruction& at = computation.instructions[i];
       if (at.opcode == "while") {
         const double trips = trip_count(module_, computation, at).value_or(1.0);
-        for (double trip = 0; trip < trips && out.size() < longest; ++trip)
+        std::size_t before = out.size() + 1;  // turns without kernels are not counted
+        for (double trip = 0; trip < trips && out.size() < longest && before != out.size(); ++trip) {
+          before = out.size();
           for (const std::uint32_t callee : at.callees) add_sequence(callee, out, depth + 1);
+        }
       } else if (at.opcode == "call" || at.opcode == "conditional") {
         for (const std::uint32_t callee : at.callees) add_sequence(callee, out, depth + 1);
       } else if (!is_free(at)) {
@@ -93,13 +96,14 @@ class ProfiledProgram {
   Module module_;
   std::unordered_map<std::string_view, RunPlace> places_;
   std::vector<RunPlace> sequence_;
+  int looks_left_ = 1'000'000;  ///< at computations: a program that takes more is made to waste time
   std::map<RunPlace, Arithmetic> work_;
 };
 
 /// What a kernel and an instruction are compared by.
 struct Likeness {
   enum class Library : std::uint8_t { none, product, attention };
-  std::string name, base;
+  std::uint32_t name = 0, base = 0;  ///< in Trace::names
   Library library = Library::none;
 
   /// Equal instructions share a kernel, which has the name of one of them.
@@ -194,10 +198,12 @@ class Adoption {
       for (std::size_t i = from; i < to; ++i) adopt_kernel(program, *place, trace_.program_events[i].event);
       return;
     }
-    std::vector<Likeness> ran, planned;
+    std::vector<Likeness> ran;
     for (std::size_t i = from; i < to; ++i) ran.push_back(likeness(trace_.program_events[i].event));
     const std::vector<RunPlace>& sequence = program.sequence();
-    for (const RunPlace& one : sequence) planned.push_back(likeness(program, one));
+    std::vector<Likeness>& planned = planned_[&program];
+    if (planned.empty())
+      for (const RunPlace& one : sequence) planned.push_back(likeness(program, one));
     std::vector<std::optional<std::size_t>> found = aligned(ran, planned);
     std::optional<std::size_t> last;                  // that a library ran
     std::map<std::size_t, std::uint32_t> operations;  // by the place in the sequence
@@ -216,23 +222,24 @@ class Adoption {
     call_.reset();
   }
 
-  Likeness likeness(std::uint32_t event) const {
+  Likeness likeness(std::uint32_t event) {
     using Library = Likeness::Library;
     const std::string& name = trace_.name(trace_.events[event]);
     const std::string& category = vocabulary_.categories[vocabulary_.category(name).category].id;
-    Likeness out{name_of_kernel(name), std::string(base_name(name_of_kernel(name)))};
+    const std::string plain = name_of_kernel(name);
+    Likeness out{trace_.names.id(plain), trace_.names.id(base_name(plain))};
     if (category == "attention") out.library = Library::attention;
     // The compiler's own products have names of instructions.
     if ((category == "matmul" || category == "convolution") && name.find("fusion") == std::string::npos)
       out.library = Library::product;
     return out;
   }
-  static Likeness likeness(ProfiledProgram& program, RunPlace place) {
+  Likeness likeness(ProfiledProgram& program, RunPlace place) {
     using Library = Likeness::Library;
     const std::string name = name_of_kernel(program.at(place).name);
     const Arithmetic& work = program.work(place);
     const bool product = program.at(place).call && !work.products.empty();
-    return {name, std::string(base_name(name)),
+    return {trace_.names.id(name), trace_.names.id(base_name(name)),
             work.attention ? Library::attention
             : product      ? Library::product
                            : Library::none};
@@ -340,6 +347,7 @@ class Adoption {
   std::map<std::uint32_t, std::unique_ptr<ProfiledProgram>> programs_;
   std::map<std::pair<const ProfiledProgram*, RunPlace>, Event> named_;
   std::map<std::string, std::uint32_t> scopes_;
+  std::map<const ProfiledProgram*, std::vector<Likeness>> planned_;
   std::int64_t adopted_ = 0;
   std::uint32_t lanes_ = none;
   // The call that is being adopted.

@@ -146,8 +146,6 @@ RankSummary rank_summary(const Trace& trace, const Vocabulary& vocabulary, std::
   });
   for (const Gap& gap : idle_gaps(trace, events))
     if (gap.host_bound) out.host_bound += seconds(gap.length());
-  for (const StepEvents& step : device_steps(trace, vocabulary, device, events).steps)
-    out.steps.push_back(seconds(step.end - step.begin));
   out.categories = category_times(trace, events);
   if (out.times.communication > Seconds(0))
     out.collectives = collectives_of(trace, vocabulary, events, Activity(trace, vocabulary, events));

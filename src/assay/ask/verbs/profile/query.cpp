@@ -119,10 +119,16 @@ Result<std::vector<ReadProfile>> read_all(std::vector<Source>& sources, bool kee
       errors[i] = std::move(one.error());
       return;
     }
-    if (keep)
+    if (keep) {
       out[i] = std::move(*one);
-    else
-      out[i].ranks = std::move(one->ranks), out[i].captured = one->captured;
+      return;
+    }
+    for (trace::RankSummary& rank : one->ranks)
+      for (const trace::StepEvents& step :
+           trace::device_steps(one->trace, names.vocabulary, rank.device, one->placed.at(rank.device)).steps)
+        rank.steps.push_back(trace::seconds(step.end - step.begin));
+    out[i].ranks = std::move(one->ranks);
+    out[i].captured = one->captured;
   });
   for (std::optional<Error>& error : errors)
     if (error) return tl::unexpected(std::move(*error));
