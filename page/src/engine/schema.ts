@@ -2373,7 +2373,7 @@ export interface ProfileResults {
     kernel?: string;
   }[];
   comparison?: {
-    per: "step" | "profile";
+    per: "step" | "layer" | "profile";
     before: {
       file: string;
       steps: number;
@@ -2418,6 +2418,25 @@ export interface ProfileResults {
       change: Quantity;
     }[];
   };
+  per?: "step" | "profile";
+  noise?: Quantity;
+  runs?: {
+    file: string;
+    steps: number;
+    time: Quantity;
+    classes: {
+      class: string;
+      time: Quantity;
+    }[];
+  }[];
+  regressions?: {
+    class: string;
+    since: string;
+    before: Quantity;
+    after: Quantity;
+    change: Quantity;
+    noise: Quantity;
+  }[];
   program?: {
     module: string;
     format: "hlo" | "stablehlo";

@@ -54,6 +54,11 @@ class Savings {
         {std::move(id), saved, std::clamp(least, Seconds(0), saved), most, std::move(reason), std::move(items)});
   }
   static Seconds time_of(const MeasuredCall& call) { return trace::seconds(call.alone); }
+  /// Whether the device waits for its host behind a call: if the call took less, the device would wait longer.
+  bool host_follows(const MeasuredCall& call) const {
+    const auto next = static_cast<std::size_t>(&call - measured_.calls.data()) + 1;
+    return next < measured_.calls.size() && measured_.calls[next].late > 0;
+  }
   const std::string& category(const MeasuredCall& call) const { return vocabulary_.categories[call.category].id; }
   bool updates(const MeasuredCall& call) const { return vocabulary_.categories[call.category].optimizer; }
 
@@ -230,7 +235,7 @@ class Savings {
     Seconds all, priced[3];
     std::int64_t count = 0;
     for (const MeasuredCall& call : measured_.calls) {
-      if (!is_wide(call)) continue;
+      if (!is_wide(call) || host_follows(call)) continue;
       all += time_of(call), ++count;
       for (std::size_t i = 0; i < 3; ++i)
         priced[i] += std::min(time_of(call), std::max(shortest, call.flops / (reached[i] * *short_peak)));
@@ -269,7 +274,7 @@ class Savings {
     Flops padded, others;
     std::int64_t count = 0;
     for (const MeasuredCall& call : measured_.calls) {
-      if (!is_product(call) || is_wide(call)) continue;
+      if (!is_product(call) || is_wide(call) || host_follows(call)) continue;
       const bool odd = has_size(call, odd_);
       (odd ? padded_time : other_time) += time_of(call);
       (odd ? padded : others) += call.flops;
@@ -290,7 +295,7 @@ class Savings {
     Seconds all;
     std::map<std::vector<std::int64_t>, std::pair<Seconds, Flops>> sizes;
     const auto tuned = [&](const MeasuredCall& call) {
-      return is_product(call) && call.format && !is_wide(call) && !has_size(call, odd_);
+      return is_product(call) && call.format && !is_wide(call) && !has_size(call, odd_) && !host_follows(call);
     };
     for (const MeasuredCall& call : measured_.calls) {
       if (!tuned(call)) continue;
@@ -321,9 +326,11 @@ class Savings {
         {{GapKind::kernels, "products"}});
   }
 
+  /// What is copied or sent beside computation takes no time of its own, as far as there is computation.
   void add_traffic() {
-    Seconds exposed, waited, copied;
+    Seconds exposed, waited, copied, computed;
     for (const MeasuredCall& call : measured_.calls) {
+      if (call.work == trace::WorkClass::computation) computed += time_of(call);
       if (call.work == trace::WorkClass::communication) {
         exposed += trace::seconds(call.alone - call.waited);
         waited += trace::seconds(call.waited);
@@ -331,12 +338,16 @@ class Savings {
       if (call.work == trace::WorkClass::copy) copied += time_of(call);
     }
     constexpr double part = 0.5;  // what depends on a copy or a collective at once cannot run beside it
-    add("overlap", part * exposed, Seconds(0), exposed, fmt::format("{} of collectives run alone", human(exposed)),
-        {{GapKind::communication, ""}});
+    const auto hidden = [&](Seconds time) { return std::min(time, computed); };
+    add("overlap", hidden(part * exposed), Seconds(0), hidden(exposed),
+        fmt::format("{} of collectives run alone", human(exposed)), {{GapKind::communication, ""}});
     add("balance", waited, part * waited, waited, fmt::format("collectives wait {} for the last rank", human(waited)),
         {{GapKind::waiting, ""}});
-    add("copies", part * copied, Seconds(0), copied, fmt::format("{} of copies run alone", human(copied)),
-        {{GapKind::copies, ""}});
+    add("copies", hidden(part * copied), Seconds(0), hidden(copied),
+        fmt::format("{} of copies run alone", human(copied)), {{GapKind::copies, ""}});
+    if (copied > computed)
+      add("resident", part * copied, Seconds(0), copied,
+          fmt::format("{} of copies, {} of computation", human(copied), human(computed)), {{GapKind::copies, ""}});
   }
 
   /// Kernels that are not needed at all after a change.

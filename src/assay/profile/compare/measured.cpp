@@ -150,7 +150,8 @@ class Calls {
     static_cast<OperationFacts&>(call) = facts_of(operation);
     call.label = trace_.name(trace_.events[operation]);
     call.names = lower_case(call.label);
-    call.fused = vocabulary_.role(call.label) == trace::MarkRole::compiled;
+    call.fused = vocabulary_.role(call.label) == trace::MarkRole::compiled ||
+                 vocabulary_.role(trace_.name(event)) == trace::MarkRole::compiled;
     for (std::uint32_t at = trace_.events[operation].parent; at != trace::none; at = trace_.events[at].parent) {
       const std::string& name = trace_.name(trace_.events[at]);
       call.backward |= vocabulary_.role(name) == trace::MarkRole::backward;

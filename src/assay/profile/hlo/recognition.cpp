@@ -1,5 +1,7 @@
 #include "assay/profile/hlo/recognition.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -328,6 +330,13 @@ class Recogniser {
     out_.batch = most->first[0];
     out_.sequence = most->first[1];
     inputs_ = most->first;
+    // Who predicts the next token of each cuts the last one off.
+    for (const Computation& computation : module_.computations)
+      for (const Instruction& at : computation.instructions)
+        if (at.opcode == "slice" && at.shape.element && !at.shape.element->is_float && at.shape.dims.size() == 2 &&
+            at.shape.dims[1] == inputs_[1] - 1 &&
+            at.attribute("slice").find(fmt::format("[0:{}", inputs_[1] - 1)) != std::string_view::npos)
+          out_.sequence = inputs_[1] - 1;
     // Token inputs of a program that is cut off have no sharding: each device then has its part of the batch.
     const bool guessed = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& p) { return p.guessed; });
     if (guessed) out_.batch = *out_.batch * module_.devices();

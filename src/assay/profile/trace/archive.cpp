@@ -122,7 +122,8 @@ Result<std::optional<std::vector<FilePart>>> listed_profiles(const std::string& 
     keep_best(out);
     return out;
   }
-  if (!fs::is_regular_file(argument, failed)) {
+  const bool piped = argument == "-";
+  if (!piped && !fs::is_regular_file(argument, failed)) {
     const fs::path path(argument);
     const std::string pattern = path.filename().string();
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -137,15 +138,18 @@ Result<std::optional<std::vector<FilePart>>> listed_profiles(const std::string& 
     keep_best(out);
     return out;
   }
-  std::ifstream in(argument, std::ios::binary);
+  SpooledFile file{nullptr, argument};
+  if (piped || argument.ends_with(".tar.gz") || argument.ends_with(".tgz"))
+    ASSAY_SET(file, spooled(piped ? "/dev/stdin" : argument, where));
+  std::ifstream in(file.path, std::ios::binary);
   TarHeader header{};
-  if (!in.read(header.data(), block)) return std::nullopt;
-  if (is_gzip({header.data(), block}) && (argument.ends_with(".tar.gz") || argument.ends_with(".tgz")))
-    return fail(std::string(where), fmt::format("{} is compressed as a whole", in_quotes(argument)),
-                "make a plain tar of compressed profiles, or unpack it and name its folder");
-  if (!is_tar(header)) return std::nullopt;
-  ASSAY_SET(out, tar_members(in, argument));
+  if (!in.read(header.data(), block) || !is_tar(header)) {
+    if (piped) out.push_back({file.path, "standard input", 0, {}, file.keeps});
+    return piped ? std::optional(std::move(out)) : std::nullopt;
+  }
+  ASSAY_SET(out, tar_members(in, file.path));
   if (out.empty()) return none(fmt::format("no profile in {}", in_quotes(argument)));
+  for (FilePart& part : out) part.keeps = file.keeps;
   return out;
 }
 

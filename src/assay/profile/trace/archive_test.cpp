@@ -1,6 +1,8 @@
 #include "assay/profile/trace/archive.h"
+#include "assay/profile/trace/bytes.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -73,6 +75,22 @@ TEST(Archive, TarFilesGiveTheirMembersInPlace) {
   EXPECT_EQ(*part_bytes((**listed)[0]), "zero");
   EXPECT_EQ((**listed)[1].name, long_name.substr(5));
   EXPECT_EQ(*part_bytes((**listed)[1]), "long");
+}
+
+TEST(Archive, CompressedTarFilesAreInflatedOutsideOfMemory) {
+  const Folder folder;
+  const std::string whole = tar_member("rank0.json", "zero") + tar_member("rank1.json", "one") + tar_end;
+  const std::string path = (folder.path / "all.tar.gz").string();
+  const gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, whole.data(), static_cast<unsigned>(whole.size()));
+  gzclose(file);
+  const auto listed = listed_profiles(path, "FILE");
+  ASSERT_TRUE(listed && *listed);
+  ASSERT_EQ((*listed)->size(), 2u);
+  EXPECT_EQ((**listed)[1].name, "rank1.json");
+  EXPECT_EQ(*part_bytes((**listed)[1]), "one");
+  folder.write("cut.tar.gz", std::string(*file_bytes(path, "FILE")).substr(0, 40));
+  EXPECT_FALSE(listed_profiles((folder.path / "cut.tar.gz").string(), "FILE"));
 }
 
 TEST(Archive, TarFilesThatWereCutOffAreRefusedWithThePlace) {

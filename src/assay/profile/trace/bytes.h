@@ -1,5 +1,6 @@
 // Bytes of profiles: from files, and out of gzip.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,5 +40,13 @@ inline bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b
 /// The content of gzip bytes, of all members; `file` is for errors. Of folder zlib/, or of its twin where there is no
 /// zlib.
 Result<std::string> inflated(std::string_view bytes, std::string_view file);
+
+/// A file without a name, which goes when nobody holds it any more.
+struct SpooledFile {
+  std::shared_ptr<const void> keeps;
+  std::string path;
+};
+/// What a file or a pipe holds, inflated where it is compressed, outside of memory.
+Result<SpooledFile> spooled(const std::string& path, std::string_view where);
 
 }  // namespace assay::trace

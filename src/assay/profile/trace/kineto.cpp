@@ -302,6 +302,7 @@ class KinetoReader {
     const std::string_view line = thread == threads_.end() ? std::string_view{} : std::string_view(thread->second);
     const auto role = vocabulary_.line_role(line);
     if (!role || *role == LineRole::steps) return;
+    trace_.compiled = true;
     Event out{.kind = EventKind::kernel};
     if (!timed(event, out)) return;
     const KinetoArguments& arguments = arguments_;

@@ -42,6 +42,7 @@ struct RankSummary {
   DeviceTimes times;
   bool launched = false;  ///< the file has launches
   Seconds host_bound;
+  std::vector<Seconds> steps;  ///< how long each takes; of many profiles alone
   std::vector<CategoryTime> categories;
   std::vector<CollectiveSequence> collectives;
 };

@@ -80,6 +80,19 @@ struct DeviceStep {
   Ticks start = 0, end = 0;
 };
 
+/// A compiled program that a profile holds.
+struct Program {
+  std::string name;     ///< with the number that tells it from others of the same name
+  std::string message;  ///< HloModuleProto
+};
+
+/// What a file says of a kernel of a compiled program.
+struct ProgramEvent {
+  std::uint32_t event = 0;        ///< in Trace::events
+  std::uint32_t program = 0;      ///< its name, in Trace::names
+  std::uint32_t instruction = 0;  ///< the same
+};
+
 /// Ranks that communicate with each other.
 struct ProcessGroup {
   std::string name, description;    ///< as the framework has them; either may be empty
@@ -103,8 +116,11 @@ struct Trace {
   std::vector<Lane> lanes;
   std::vector<Event> events;
   std::vector<DeviceStep> steps;
+  std::vector<Program> programs;
+  std::vector<ProgramEvent> program_events;  ///< in order of their events
   std::vector<ProcessGroup> groups;
   std::vector<Collective> collectives;  ///< in order of their events
+  bool compiled = false;                ///< a compiler made whole programs, with launches of its own
   bool has_arrows = false;              ///< from launches to work of devices
   std::int64_t unread = 0;              ///< events without a time, or that end before they start
 

@@ -100,6 +100,7 @@ void read_remedy(RemedyText& out, RecordReader& reader) {
   reader.text("id", out.id);
   reader.text("change", out.change);
   if (reader.has("lines")) reader.text("lines", out.lines);
+  if (reader.has("compiled")) reader.text("compiled", out.compiled);
   if (reader.has("set")) reader.texts("set", out.set);
   if (reader.has("leaves")) reader.texts("leaves", out.leaves);
   read_lower_case(reader, "kernels", out.kernels);

@@ -115,6 +115,7 @@ struct GroupNames {
 struct RemedyText {
   std::string id, change;
   std::string lines;                 ///< of code, or options of its software; may be empty
+  std::string compiled;              ///< the same where a compiler makes whole programs; empty: not offered there
   std::vector<std::string> set;      ///< options of a request that mean the change: "fusion=compiled"; may be empty
   std::vector<std::string> leaves;   ///< classes of steps that it is not asked for
   std::vector<std::string> kernels;  ///< parts of names of kernels that are not needed with it

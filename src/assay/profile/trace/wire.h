@@ -2,9 +2,23 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace assay::trace {
+
+/// Takes the number that a text starts with; nothing at its end, or where it is cut off.
+inline std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes.size() && i < 10; ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    value |= static_cast<std::uint64_t>(byte & 0x7F) << (7 * i);
+    if (byte >= 0x80) continue;
+    bytes.remove_prefix(i + 1);
+    return value;
+  }
+  return std::nullopt;
+}
 
 /// Walks over the fields of one message. Text and messages are views into the bytes. A message that ends too early or
 /// has a field of an unknown type is damaged; its fields up to there are valid.
@@ -53,15 +67,11 @@ class WireReader {
 
  private:
   std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (at_ >= message_.size()) break;
-      const auto byte = static_cast<unsigned char>(message_[at_++]);
-      if (shift < 64) value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    damaged_ = true;
-    return 0;
+    std::string_view rest = message_.substr(at_);
+    const auto value = take_varint(rest);
+    damaged_ |= !value;
+    at_ = value ? message_.size() - rest.size() : message_.size();
+    return value.value_or(0);
   }
   void take(std::uint64_t size) {
     if (damaged_ || size > message_.size() - at_) {

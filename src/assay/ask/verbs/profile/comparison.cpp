@@ -54,12 +54,11 @@ std::vector<Pair> values_of(std::map<Key, Pair> pairs) {
 
 /// The parts of a time, which add up to it, for each unit of work.
 struct Side {
-  double units = 1.0;  ///< steps, or 1
+  double units = 1.0;
   std::vector<Seconds> parts;
   Seconds total, host;
 
-  Side(const trace::DeviceSummary& summary, bool by_step) {
-    if (by_step) units = static_cast<double>(summary.steps.size());
+  Side(const trace::DeviceSummary& summary, double of) : units(of) {
     const trace::DeviceTimes& times = summary.times;
     for (const Seconds part : {times.computation, times.exposed_communication, times.exposed_copies, times.idle})
       parts.push_back(part / units);
@@ -70,8 +69,24 @@ struct Side {
 constexpr std::string_view part_names[] = {"computation", "exposed communication", "exposed copies", "idle"};
 enum Part : std::size_t { computation, communication, copies, idle };
 
-bool compares_steps(const Query& query) {
-  return !query.before->summary.steps.empty() && !query.device().summary.steps.empty();
+/// What both profiles are divided by: steps; without them layers, where the profiles have different numbers of calls of
+/// the same attention; else nothing.
+struct Units {
+  std::string_view per = "profile";
+  double before = 1.0, after = 1.0;
+};
+Units units_of(const Query& query) {
+  const trace::DeviceSummary &before = query.before->summary, &after = query.device().summary;
+  if (!before.steps.empty() && !after.steps.empty())
+    return {"step", static_cast<double>(before.steps.size()), static_cast<double>(after.steps.size())};
+  for (const trace::OperationTime& one : before.operations) {
+    if (one.name.empty() || query.vocabulary->categories[one.category].id != "attention") continue;
+    const auto other = std::find_if(after.operations.begin(), after.operations.end(),
+                                    [&](const trace::OperationTime& of) { return of.name == one.name; });
+    if (other == after.operations.end() || other->calls == one.calls) break;
+    return {"layer", static_cast<double>(one.calls), static_cast<double>(other->calls)};
+  }
+  return {};
 }
 
 /// What an operation does differently.
@@ -120,9 +135,9 @@ std::string verdict(const Side& before, const Side& after, const std::vector<Pai
 }  // namespace
 
 draw::Scene comparison_picture(const Query& query) {
-  const bool by_step = compares_steps(query);
-  const Side before(query.before->summary, by_step), after(query.device().summary, by_step);
-  ChangeStory story{by_step ? "From a step before to a step after" : "From the profile before to the one after",
+  const Units units = units_of(query);
+  const Side before(query.before->summary, units.before), after(query.device().summary, units.after);
+  ChangeStory story{fmt::format("From a {0} before to a {0} after", units.per),
                     query.device().summary.name,
                     query.traces[query.before->trace].file,
                     query.traces[query.device().trace].file,
@@ -137,10 +152,10 @@ draw::Scene comparison_picture(const Query& query) {
 void add_comparison(const Query& query, report::Members& out) {
   if (!query.before) return;
   const trace::DeviceSummary* summaries[2] = {&query.before->summary, &query.device().summary};
-  const bool by_step = compares_steps(query);
+  const Units by = units_of(query);
   std::map<std::pair<std::string, std::string>, Pair> categories, operations;
   report::Members sides[2];
-  const Side units[2] = {{*summaries[0], by_step}, {*summaries[1], by_step}};
+  const Side units[2] = {{*summaries[0], by.before}, {*summaries[1], by.after}};
   for (std::size_t side = 0; side < 2; ++side) {
     const trace::DeviceSummary& summary = *summaries[side];
     const double steps = units[side].units;
@@ -174,7 +189,7 @@ void add_comparison(const Query& query, report::Members& out) {
     sides[side].emplace_back("idle_time", units[side].parts[idle]);
   }
   const std::vector<Pair> changed = values_of(std::move(operations));
-  report::Members comparison{{"per", by_step ? "step" : "profile"},
+  report::Members comparison{{"per", by.per},
                              {"before", std::move(sides[0])},
                              {"after", std::move(sides[1])},
                              {"change", units[1].total - units[0].total}};

@@ -68,13 +68,9 @@ std::string program_headline(const ProgramQuery& query) {
 
 Result<ProgramQuery> read_program(const Request& request, const Context& context, std::string text,
                                   const std::string& name) {
-  ProgramQuery query;
   ASSAY_TRY(calls, hlo::calls_of(context.catalogue));
-  ASSAY_SET(query.module, hlo::read_module(std::move(text), name, *calls));
-  ASSAY_SET(query.kernels, hlo::program_kernels(query.module));
+  ASSAY_TRY(query, recognised_program(std::move(text), name, *calls));
   query.memory = hlo::program_memory(query.module, query.kernels);
-  ASSAY_SET(query.mesh, hlo::program_mesh(query.module));
-  query.model = hlo::recognise(query.module, query.mesh, query.kernels);
   if (!query.mesh.partitioned) query.share = 1.0 / static_cast<double>(query.module.devices());
   ASSAY_CHECK(price_program(request, context, query));
   note_program(query);
@@ -82,6 +78,15 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
 }
 
 }  // namespace
+
+Result<ProgramQuery> recognised_program(std::string text, const std::string& name, const hlo::Calls& calls) {
+  ProgramQuery query;
+  ASSAY_SET(query.module, hlo::read_module(std::move(text), name, calls));
+  ASSAY_SET(query.kernels, hlo::program_kernels(query.module));
+  ASSAY_SET(query.mesh, hlo::program_mesh(query.module));
+  query.model = hlo::recognise(query.module, query.mesh, query.kernels);
+  return query;
+}
 
 Result<void> price_program(const Request& request, const Context& context, ProgramQuery& query) {
   if (!request.has("on")) return {};

@@ -39,6 +39,11 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
 /// The answer about the layout of one array.
 Result<report::Response> layout_answer(const Request& request, std::string_view text);
 
+/// A program with its kernels, its mesh and the model behind it.
+Result<ProgramQuery> recognised_program(std::string text, const std::string& name, const hlo::Calls& calls);
+/// The request behind a program of a profile; nothing where it trains no known kind of model.
+std::optional<Recovered> recovered_of_program(const std::string& text, const std::string& chip, const Context& context);
+
 /// Prices a program on the cluster of --on, if it is given.
 Result<void> price_program(const Request& request, const Context& context, ProgramQuery& query);
 

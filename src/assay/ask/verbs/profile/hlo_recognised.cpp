@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "assay/ask/verbs/profile/hlo.h"
 #include "assay/base/text.h"
@@ -62,8 +63,20 @@ std::string format_options(const hlo::RecognisedModel& found) {
   return out + (*found.weight_type->format == Dtype::fp32 ? " --optimizer shared" : " --optimizer none");
 }
 
+/// The format of most products, where it is a short one.
+std::string compute_option(const hlo::ProgramKernels& kernels) {
+  std::map<Dtype, Flops> flops;
+  for (const hlo::ProgramKernel& kernel : kernels.kernels)
+    for (const hlo::Product& product : kernel.work.products)
+      if (product.format) flops[*product.format] += kernel.calls * product.flops();
+  const auto most =
+      std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == flops.end() || (most->first != Dtype::fp8 && most->first != Dtype::int8)) return "";
+  return fmt::format(" --compute {}", name(most->first));
+}
+
 /// The request that predicts the same step; nothing where a part of it has no option.
-std::optional<std::string> train_command(const ProgramQuery& query, const Context& context) {
+std::optional<std::string> train_command(const ProgramQuery& query, const std::string& chip, const Context& context) {
   const hlo::RecognisedModel& found = query.model;
   if (!found.trains || !query.is_model() || found.heads == 0 || !found.batch || !found.sequence) return std::nullopt;
   if (found.feed_forward == 0 && found.experts == 0) return std::nullopt;
@@ -80,14 +93,14 @@ std::optional<std::string> train_command(const ProgramQuery& query, const Contex
     if (use.experts) expert *= size;
   }
   const auto known = model_word(found, context);
-  std::string out = fmt::format(
-      "assay train {} --on {}:{} --batch {}seq --seq {}", known ? *known : model_configuration(found),
-      query.cluster ? query.cluster->chip.id : "CHIP", query.module.devices(), *found.batch, *found.sequence);
+  std::string out =
+      fmt::format("assay train {} --on {}:{} --batch {}seq --seq {}", known ? *known : model_configuration(found), chip,
+                  query.module.devices(), *found.batch, *found.sequence);
   for (const auto& [option, size] : {std::pair("dp", data), std::pair("fsdp", fsdp), std::pair("tp", tensor),
                                      std::pair("cp", context_parallel), std::pair("ep", expert)})
     if (size > 1) out += fmt::format(" --{} {}", option, size);
   if (found.recompute) out += fmt::format(" --recompute {}", *found.recompute);
-  return out + format_options(found);
+  return out + compute_option(query.kernels) + format_options(found);
 }
 
 report::Members model_members(const hlo::RecognisedModel& found) {
@@ -118,6 +131,36 @@ report::Members model_members(const hlo::RecognisedModel& found) {
 
 }  // namespace
 
+std::optional<Recovered> recovered_of_program(const std::string& text, const std::string& chip,
+                                              const Context& context) {
+  const auto calls = hlo::calls_of(context.catalogue);
+  if (!calls || text.empty()) return std::nullopt;
+  Result<ProgramQuery> query = recognised_program(text, "program", **calls);
+  if (!query) return std::nullopt;
+  const auto command = train_command(*query, chip, context);
+  if (!command) return std::nullopt;
+  const hlo::RecognisedModel& found = query->model;
+  Recovered out;
+  out.command = *command;
+  out.model = model_word(found, context).value_or(model_configuration(found));
+  out.alone = query->module.devices() == 1;
+  out.run.batch = *found.batch;
+  out.run.sequence = *found.sequence;
+  out.run.compiled = true;
+  out.run.recomputes = found.recompute.value_or("none") != "none";
+  compare::RecoveredModel& model = out.run.model;
+  model.layers = found.layers;
+  model.hidden = found.hidden;
+  model.intermediate = found.experts > 0 ? found.expert_feed_forward : found.feed_forward;
+  model.heads = found.heads;
+  model.kv_heads = found.kv_heads;
+  model.head_dim = found.head_dim;
+  model.vocabulary = found.vocabulary;
+  model.experts = found.experts;
+  model.experts_per_token = found.experts_per_token;
+  return out;
+}
+
 void add_recognised(const ProgramQuery& query, const Context& context, report::Members& out) {
   const hlo::RecognisedModel& found = query.model;
   report::Items axes, weights;
@@ -144,7 +187,8 @@ void add_recognised(const ProgramQuery& query, const Context& context, report::M
     weights.emplace_back(std::move(row));
   }
   out.emplace_back("weights", std::move(weights));
-  if (const auto command = train_command(query, context)) out.emplace_back("command", *command);
+  const std::string chip = query.cluster ? query.cluster->chip.id : "CHIP";
+  if (const auto command = train_command(query, chip, context)) out.emplace_back("command", *command);
 }
 
 }  // namespace assay::verbs::profile

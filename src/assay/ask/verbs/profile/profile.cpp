@@ -61,6 +61,10 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   if (program) return std::move(*program);
   ASSAY_CHECK(check_inputs(request, "profile"));
   ASSAY_TRY(query, read_query(request, context, std::move(sources)));
+  if (query.over_time && (request.picture() || request.has("against")))
+    return fail(request.picture() ? "--format" : "--against", "runs over time are compared as a table alone",
+                "name one or two of them", Error::Kind::usage);
+  if (query.over_time) return runs_answer(query);
   const trace::DeviceSummary& summary = query.device().summary;
   report::Response response;
   report::Members& out = response.results;

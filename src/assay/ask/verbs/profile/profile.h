@@ -53,6 +53,7 @@ struct Query {
   Device shown;                      ///< the device that the answer is about: the one that others wait for
   std::optional<Device> before;      ///< where two profiles are compared: of the first one
   std::vector<trace::RankSummary> ranks;
+  bool over_time = false;      ///< `ranks` are runs of one program, in the order of the request
   std::size_t shown_rank = 0;  ///< in `ranks`
   compare::RankComparison beside;
   std::optional<std::size_t> waited_for;  ///< in `ranks`
@@ -120,7 +121,8 @@ void add_recovered(const Recovered& recovered, report::Members& out);
 struct Remedy {
   const trace::RemedyText* text = nullptr;
   compare::Saving saving;
-  std::string request;  ///< with the change, where the engine priced it; else the profile did
+  std::string lines = {};    ///< of code, or options of the software that ran
+  std::string request = {};  ///< with the change, where the engine priced it; else the profile did
 };
 
 /// The largest saving first. With a comparison, the engine prices changes of the request that it is with.
@@ -175,6 +177,9 @@ void add_straggler(const Query& query, report::Members& out);
 /// What got slower and what faster since the first of two profiles, for each step where both have steps.
 void add_comparison(const Query& query, report::Members& out);
 draw::Scene comparison_picture(const Query& query);
+
+/// What changed over the runs of a program.
+report::Response runs_answer(const Query& query);
 
 /// Events of the shown device on its streams, coloured by category, with the steps.
 draw::Timeline timeline_of(const Query& query);

@@ -12,6 +12,7 @@
 #include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
+#include "assay/profile/hlo/profiled.h"
 #include "assay/profile/trace/readers.h"
 
 namespace assay::verbs::profile {
@@ -74,19 +75,28 @@ tl::unexpected<Error> no_work(const trace::Trace& trace) {
               "record the activities of the device, too, and let the program use one");
 }
 
-Result<trace::Trace> read_trace(Source source, const trace::Vocabulary& vocabulary) {
+/// What profiles are read with.
+struct Names {
+  const trace::Vocabulary& vocabulary;
+  const hlo::Calls& calls;
+  std::vector<trace::Trace> captures = {};
+};
+
+Result<trace::Trace> read_trace(Source source, const Names& names) {
   ASSAY_TRY(open, opened(std::move(source)));
   const auto drop = [&](std::size_t bytes) {
     if (open.file) open.file->drop(bytes);
   };
-  return trace::read_profile(open.content(), open.name, vocabulary, drop);
+  ASSAY_TRY(out, trace::read_profile(open.content(), open.name, names.vocabulary, drop));
+  hlo::adopt_programs(out, names.vocabulary, names.calls);
+  return out;
 }
 
-Result<ReadProfile> read(Source source, const trace::Vocabulary& vocabulary,
-                         const std::vector<trace::Trace>& captures) {
+Result<ReadProfile> read(Source source, const Names& names) {
   ReadProfile out;
-  ASSAY_SET(out.trace, read_trace(std::move(source), vocabulary));
-  for (const trace::Trace& capture : captures) out.captured += trace::adopt_capture(out.trace, capture);
+  ASSAY_SET(out.trace, read_trace(std::move(source), names));
+  const trace::Vocabulary& vocabulary = names.vocabulary;
+  for (const trace::Trace& capture : names.captures) out.captured += trace::adopt_capture(out.trace, capture);
   out.placed = trace::device_events(out.trace, vocabulary);
   if (out.placed.empty()) return no_work(out.trace);
   for (const auto& [device, events] : out.placed)
@@ -98,22 +108,27 @@ Result<ReadProfile> read(Source source, const trace::Vocabulary& vocabulary,
 Source again(const Source& source) { return {source.name, source.bytes, source.part}; }
 
 /// Reads one or two profiles, or many ranks: several at once, of which only summaries are kept.
-Result<std::vector<ReadProfile>> read_all(std::vector<Source>& sources, bool keep, const trace::Vocabulary& vocabulary,
-                                          const std::vector<trace::Trace>& captures) {
+Result<std::vector<ReadProfile>> read_all(std::vector<Source>& sources, bool keep, const Names& names) {
   std::vector<ReadProfile> out(sources.size());
   std::vector<std::optional<Error>> errors(sources.size());
   progress.start("profiles", sources.size());
   parallel_for(sources.size(), 1, [&](std::size_t i) {
-    Result<ReadProfile> one = read(keep ? std::move(sources[i]) : again(sources[i]), vocabulary, captures);
+    Result<ReadProfile> one = read(keep ? std::move(sources[i]) : again(sources[i]), names);
     progress.advance();
     if (!one) {
       errors[i] = std::move(one.error());
       return;
     }
-    if (keep)
+    if (keep) {
       out[i] = std::move(*one);
-    else
-      out[i].ranks = std::move(one->ranks), out[i].captured = one->captured;
+      return;
+    }
+    for (trace::RankSummary& rank : one->ranks)
+      for (const trace::StepEvents& step :
+           trace::device_steps(one->trace, names.vocabulary, rank.device, one->placed.at(rank.device)).steps)
+        rank.steps.push_back(trace::seconds(step.end - step.begin));
+    out[i].ranks = std::move(one->ranks);
+    out[i].captured = one->captured;
   });
   for (std::optional<Error>& error : errors)
     if (error) return tl::unexpected(std::move(*error));
@@ -158,16 +173,21 @@ void note_gaps(Query& query, bool captured) {
   if (summary.launched == 0)
     query.notes.emplace_back(
         "the profile has no launches of kernels: it cannot be told whether the device waits for the host");
+  const bool compiled = query.traces[query.device().trace].compiled;
   if (summary.steps.empty())
-    query.notes.emplace_back("no steps are marked: call the profiler's step() after each");
+    query.notes.emplace_back(compiled ? "no steps are known: no program runs for most of the time"
+                                      : "no steps are marked: call the profiler's step() after each");
   else if (summary.steps_by_optimizer)
     query.notes.emplace_back("steps are not marked: each is taken to end with an update of the weights");
   const bool any_work =
       std::any_of(summary.operations.begin(), summary.operations.end(), [](const trace::OperationTime& one) {
         return one.work && (one.work->flops > Flops(0) || one.work->bytes > Bytes(0));
       });
-  if (!any_work) query.notes.emplace_back("no operation has shapes: record them (record_shapes) to see FLOP and bytes");
-  if (summary.graph_events > 0 && !captured)
+  if (!any_work)
+    query.notes.emplace_back(compiled
+                                 ? "no operation has shapes: profiles in xplane.pb hold the programs that have them"
+                                 : "no operation has shapes: record them (record_shapes) to see FLOP and bytes");
+  if (summary.graph_events > 0 && !captured && !compiled)
     query.notes.push_back(
         fmt::format("{} of {} events were replayed from graphs, which have no operations around them; --capture names "
                     "a profile of the "
@@ -187,29 +207,34 @@ Result<Query> read_query(const Request& request, const Context& context, Sources
   Query query;
   ASSAY_TRY(vocabulary, trace::vocabulary_of(context.catalogue));
   query.vocabulary = vocabulary;
-  std::vector<trace::Trace> captures;
+  ASSAY_TRY(calls, hlo::calls_of(context.catalogue));
+  Names names{*vocabulary, *calls};
   std::vector<std::string> captured_in;
   for (Source& source : sources.captures) {
     captured_in.push_back(source.name);
-    ASSAY_TRY(capture, read_trace(std::move(source), *vocabulary));
-    captures.push_back(std::move(capture));
+    ASSAY_TRY(capture, read_trace(std::move(source), names));
+    names.captures.push_back(std::move(capture));
   }
   const bool few = sources.profiles.size() <= 2;
-  ASSAY_TRY(profiles, read_all(sources.profiles, few, *vocabulary, captures));
+  ASSAY_TRY(profiles, read_all(sources.profiles, few, names));
   std::vector<std::size_t> of_profile;  // by rank
   std::int64_t captured = 0;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     captured += profiles[i].captured;
     of_profile.insert(of_profile.end(), profiles[i].ranks.size(), i);
-    std::move(profiles[i].ranks.begin(), profiles[i].ranks.end(), std::back_inserter(query.ranks));
+    std::copy(profiles[i].ranks.begin(), profiles[i].ranks.end(), std::back_inserter(query.ranks));
   }
   if (!captured_in.empty())
     query.notes.push_back(fmt::format("{} replayed kernels have the operations of their capture in {}", captured,
                                       fmt::join(captured_in, ", ")));
   const bool runs_alike = one_run(query.ranks) || profiles.size() == 1;
-  if (profiles.size() > 2 && !runs_alike)
-    return fail(query.ranks.front().file, "several profiles are compared where they are of different ranks of one run",
-                "give one file of each rank, or two files, BEFORE and AFTER");
+  if (profiles.size() > 2 && !runs_alike) {
+    query.over_time = true;
+    std::vector<trace::RankSummary> runs;
+    for (ReadProfile& profile : profiles) runs.push_back(std::move(profile.ranks[longest_computing(profile.ranks)]));
+    query.ranks = std::move(runs);
+    return query;
+  }
   if (profiles.size() == 2 && !runs_alike) {
     const auto after = std::find(of_profile.begin(), of_profile.end(), std::size_t{1}) - of_profile.begin();
     const std::vector<trace::RankSummary> before(query.ranks.begin(), query.ranks.begin() + after);
@@ -222,7 +247,7 @@ Result<Query> read_query(const Request& request, const Context& context, Sources
   query.shown_rank = query.waited_for.value_or(longest_computing(query.ranks));
   std::size_t from = of_profile[query.shown_rank];
   if (!few) {
-    ASSAY_TRY(shown, read(std::move(sources.profiles[from]), *vocabulary, captures));
+    ASSAY_TRY(shown, read(std::move(sources.profiles[from]), names));
     profiles.clear();
     profiles.push_back(std::move(shown));
     from = 0;

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
-#include "assay/ask/verbs/profile/profile.h"
+#include "assay/ask/verbs/profile/hlo.h"
 #include "assay/hardware/calibration.h"
+#include "assay/profile/hlo/profiled.h"
 
 namespace assay::verbs::profile {
 
 Result<Recovered> recover_request(const Query& query, const compare::MeasuredStep& measured, const Context& context) {
   const trace::Trace& trace = query.traces[query.device().trace];
+  const std::string text = hlo::main_program(trace, query.device().summary.device);
+  if (auto of_program = recovered_of_program(text, query.chip ? query.chip->id : "CHIP", context))
+    return std::move(*of_program);
   ASSAY_TRY(run, compare::recover(measured, *query.vocabulary, trace.file));
   Recovered out;
   out.run = std::move(run);

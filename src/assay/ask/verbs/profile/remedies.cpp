@@ -228,21 +228,22 @@ std::string item_name(const GapItem& item) {
 std::vector<Remedy> remedies_of(const Query& query, const compare::MeasuredStep& measured, const Comparison* comparison,
                                 const Request* against, const Context& context) {
   const trace::Vocabulary& vocabulary = *query.vocabulary;
+  const bool compiled = query.traces[query.device().trace].compiled;
   std::map<std::string, Remedy> found;
   const double steps = comparison ? static_cast<double>(comparison->matching.steps) : 1.0;
   for (Saving& saving : compare::savings_of(measured, vocabulary, query.chip ? &*query.chip : nullptr)) {
     for (Seconds* time : {&saving.saved, &saving.least, &saving.most}) *time = *time / steps;
     if (steps > 1.0) saving.reason += fmt::format(", in {:.0f} steps", steps);
     const std::string id = saving.id;
-    found[id] = {vocabulary.remedy(id), std::move(saving), ""};
+    found[id] = {vocabulary.remedy(id), std::move(saving)};
   }
   if (comparison) {
-    if (auto saving = needless_logits(*comparison)) found[saving->id] = {vocabulary.remedy(saving->id), *saving, ""};
+    if (auto saving = needless_logits(*comparison)) found[saving->id] = {vocabulary.remedy(saving->id), *saving};
     const Repricing repricing(*comparison, *against, vocabulary, context);
     for (const trace::RemedyText& remedy : vocabulary.remedies)
       if (!remedy.set.empty())
         if (auto priced = repricing.saving_of(remedy))
-          found[remedy.id] = {&remedy, std::move(priced->first), std::move(priced->second)};
+          found[remedy.id] = {&remedy, std::move(priced->first), "", std::move(priced->second)};
   }
   constexpr double least = 0.005;  // of the time in which the host does not pause
   trace::Ticks working = measured.total;
@@ -250,8 +251,11 @@ std::vector<Remedy> remedies_of(const Query& query, const compare::MeasuredStep&
     if (trace::seconds(call.late) > vocabulary.host.pause) working -= call.late;
   const Seconds time = trace::seconds(working) / steps;
   std::vector<Remedy> out;
-  for (auto& [id, remedy] : found)
-    if (remedy.text && remedy.saving.saved > least * time) out.push_back(std::move(remedy));
+  for (auto& [id, remedy] : found) {
+    if (!remedy.text || (compiled && remedy.text->compiled.empty()) || !(remedy.saving.saved > least * time)) continue;
+    remedy.lines = compiled ? remedy.text->compiled : remedy.text->lines;
+    out.push_back(std::move(remedy));
+  }
   std::stable_sort(out.begin(), out.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saving.saved > b.saving.saved; });
   // The best of several ways to make one change.
@@ -287,7 +291,7 @@ void add_advice(const std::vector<Remedy>& remedies, Seconds time, report::Membe
                         {"saves_most", saving.most}};
     if (time > Seconds(0)) row.emplace_back("share", saving.saved / time);
     row.emplace_back("reason", saving.reason);
-    if (!remedy.text->lines.empty()) row.emplace_back("lines", remedy.text->lines);
+    if (!remedy.lines.empty()) row.emplace_back("lines", remedy.lines);
     row.emplace_back("priced_by", remedy.request.empty() ? "profile" : "engine");
     if (!remedy.request.empty()) row.emplace_back("request", remedy.request);
     rows.emplace_back(std::move(row));

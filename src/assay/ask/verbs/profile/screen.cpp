@@ -68,7 +68,10 @@ std::optional<report::Screen> screen_of(const Request&, const report::Response& 
   const report::Reader results(answer.results);
   if (results.has("program")) return program_screen(answer);
   if (results.has("gap")) return against_screen(answer);
-  const std::string_view file = results.has("layout") ? "layout" : results.has("comparison") ? "comparison" : "time";
+  const std::string_view file = results.has("layout")        ? "layout"
+                                : results.has("regressions") ? "runs"
+                                : results.has("comparison")  ? "comparison"
+                                                             : "time";
   return report::described_screen(declared_text(fmt::format("screens/profile_{}.txt", file)), answer);
 }
 

@@ -57,6 +57,30 @@ Dims strides_of(const Dims& dims) {
   return out;
 }
 
+Array cut(const Array& whole, const Block& block) {
+  Array out{whole.element, {}, {}};
+  for (const auto& [from, to] : block) out.dims.push_back(to - from);
+  const Dims strides = strides_of(whole.dims);
+  out.data.reserve(static_cast<std::size_t>(element_count(out.dims)));
+  for (Indices index(out.dims); !index.done(); index.next()) {
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < block.size(); ++d) at += (block[d].first + index.at[d]) * strides[d];
+    out.data.push_back(whole.data.at(static_cast<std::size_t>(at)));
+  }
+  return out;
+}
+
+void paste(Array& whole, const Array& part, const Block& block, bool adds) {
+  const Dims strides = strides_of(whole.dims);
+  std::size_t next = 0;
+  for (Indices index(part.dims); !index.done(); index.next(), ++next) {
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < block.size(); ++d) at += (block[d].first + index.at[d]) * strides[d];
+    double& to = whole.data.at(static_cast<std::size_t>(at));
+    to = adds ? to + part.data[next] : part.data[next];
+  }
+}
+
 double absent() { return std::bit_cast<double>(absent_bits); }
 bool is_absent(double value) { return std::bit_cast<std::uint64_t>(value) == absent_bits; }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/base/result.h"
@@ -48,6 +49,12 @@ class Indices {
   Dims dims_;
   std::int64_t left_;
 };
+
+/// A part of an array: from and to of each dimension.
+using Block = std::vector<std::pair<std::int64_t, std::int64_t>>;
+Array cut(const Array& whole, const Block& block);
+/// Adds or writes a part into its place.
+void paste(Array& whole, const Array& part, const Block& block, bool adds);
 
 /// What stands in the place of an element that a device does not have. Whatever is computed from it is not a number.
 double absent();
