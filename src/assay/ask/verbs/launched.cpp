@@ -60,14 +60,16 @@ struct Asked {
   std::vector<std::string> what, give;
 };
 
-/// Of models with the same parts, those that the program has if it has any, and first the ones whose words the name of
-/// the file has.
-void sort_alike(std::vector<std::string>& alike, const launch::Target& target, const std::string& file,
+/// Of models with the same parts, those that the program has with such sequences if it has any, and first the ones
+/// whose words the name of the file has.
+void sort_alike(std::vector<std::string>& alike, const launch::Target& target, double sequence, const std::string& file,
                 const Context& context) {
   std::vector<std::string> its_own = alike;
   std::erase_if(its_own, [&](const std::string& id) {
     const auto known = model::catalogue_model(id, context.catalogue, "--from");
-    return !known || !launch::has_layers_of(target, model_shape(known->imported.model));
+    if (!known || !launch::has_layers_of(target, model_shape(known->imported.model))) return true;
+    const auto positions = static_cast<double>(known->imported.model.learned_positions);
+    return positions > 0.0 && sequence > positions;
   });
   if (!its_own.empty()) alike = std::move(its_own);
   const auto shared_words = [name = lower_case(file)](const std::string& id) {
@@ -101,7 +103,8 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out,
     out.notes.push_back(fmt::format("{} is read as {}", in_quotes(named->second), id));
   } else {
     ASSAY_TRY(alike, models_alike(context.catalogue, plan));
-    sort_alike(alike, out.target, std::filesystem::path(from.substr(0, 4096)).stem().string(), context);
+    sort_alike(alike, out.target, parse_number(field_of(plan, "seq")).value_or(0.0),
+               std::filesystem::path(from.substr(0, 4096)).stem().string(), context);
     // Of several models with these layers, the one that the file is named for.
     const auto of_file = std::find(alike.begin(), alike.end(), file.value_or(""));
     if (of_file != alike.end()) std::rotate(alike.begin(), of_file, of_file + 1);

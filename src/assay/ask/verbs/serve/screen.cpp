@@ -246,7 +246,7 @@ Draft: {speculation.draft_length} drafted | {speculation.tokens_per_second} | {s
   else if (!results.has("sweep"))
     add_table(screen, front(results));
   screen.list = asked_list(request, response.results);
-  screen.spare = {"Host", "Front", "Or", "First", "Helps", "Limit", "", "Decode"};
+  screen.spare = {"Host", "Front", "Or", "First", "Helps", "Limit", "", "Decode", "Memory"};
   screen.notes = notes_on_options(response);
   if (request.has("improve") && results.rows("changes").empty())
     screen.notes.emplace_back("--improve: no change of one choice produces more");

@@ -233,7 +233,7 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
   } else
     add_table(screen, fits ? alternatives(results, plan) : ways_out_table(results));
   if (results.has("sensitivity")) add_table(screen, sensitivities(results));
-  screen.spare = {"Others", "Helps", "Limit"};
+  screen.spare = {"Others", "Helps", "Limit", "Rate"};
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
   for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
