@@ -23,7 +23,7 @@ constexpr Alias aliases[] = {
     {"mxfp4", Dtype::fp4},       {"nvfp4", Dtype::fp4},    {"s32", Dtype::int32},     {"i32", Dtype::int32},
     {"s16", Dtype::int16},       {"i16", Dtype::int16},    {"s8", Dtype::int8},       {"i8", Dtype::int8},
     {"u8", Dtype::int8},         {"uint8", Dtype::int8},   {"s4", Dtype::int4},       {"i4", Dtype::int4},
-    {"u4", Dtype::int4},         {"uint4", Dtype::int4},
+    {"u4", Dtype::int4},         {"uint4", Dtype::int4},   {"nf4", Dtype::int4},
 };
 
 }  // namespace

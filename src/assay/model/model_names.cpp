@@ -51,6 +51,9 @@ std::optional<std::string> ModelNames::find(std::string_view name) const {
 
 std::optional<std::string> ModelNames::find_within(std::string_view text) const {
   std::string plain(text);
+  const auto is_digit = [&](std::size_t at) { return plain[at] >= '0' && plain[at] <= '9'; };
+  for (std::size_t i = 1; i + 1 < plain.size(); ++i)  // llama3p1_8b: a point as names of files have it
+    if (plain[i] == 'p' && is_digit(i - 1) && is_digit(i + 1)) plain[i] = '.';
   for (std::size_t at = plain.find("--"); at != std::string::npos; at = plain.find("--")) plain.replace(at, 2, "/");
   const std::vector<std::string> parts = split(plain, '/');
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {

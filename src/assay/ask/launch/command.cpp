@@ -388,6 +388,7 @@ Result<FoundOptions> find_in_job(const Reader& reader, const Job& job, const Var
     out.notes.push_back(fmt::format("read as if not set: {}; --var NAME=VALUE sets them", join(script.unset, ", ")));
   for (const auto& [field, value] : job.fields) out.job.emplace(field, value);
   out.unset = script.unset;
+  out.variables = std::move(script.variables);
   return out;
 }
 
@@ -450,9 +451,10 @@ Result<FoundOptions> find_in_trees(const Reader& reader, const std::vector<model
       out = std::move(*found);
     } else if (found->target.id == out->target.id) {
       // Another part of the same service, which has chips of its own.
-      const auto more = found->job.find("chips");
+      const auto more = found->job.find("chips"), set = found->job.find("set"), same = out->job.find("set");
       auto chips = out->job.find("chips");
-      if (more != found->job.end() && chips != out->job.end())
+      const bool counted = set != found->job.end() && same != out->job.end() && set->second == same->second;
+      if (more != found->job.end() && chips != out->job.end() && !counted)
         chips->second =
             exact_number(parse_number(chips->second).value_or(0.0) + parse_number(more->second).value_or(0.0));
       out->notes.emplace_back("several containers in it start such a program: the first one is read");

@@ -26,6 +26,7 @@ struct FoundOptions {
   Settings job;                    ///< what starts the program says of chips: as of a Job
   std::vector<std::string> asked;  ///< files of options whose names only a shell knows
   std::vector<std::string> unset;  ///< variables that conditions ask for
+  Variables variables;             ///< of its script, at its end
   std::vector<std::string> notes;  ///< files that the command names and that cannot be read, and other commands
 };
 

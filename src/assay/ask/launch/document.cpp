@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "assay/ask/launch/references.h"
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/model/checkpoint/json_reader.h"
@@ -129,8 +130,13 @@ std::vector<Given> flat(const model::Json& tree) {
 }
 
 Result<std::vector<model::Json>> read_trees(Style style, std::string_view text, std::string_view file) {
-  if (style == Style::yaml) return read_yaml(text, file);
   std::vector<model::Json> out;
+  if (style == Style::yaml) {
+    ASSAY_TRY(trees, read_yaml(text, file));
+    out = std::move(trees);
+    for (model::Json& tree : out) resolve_references(tree);
+    return out;
+  }
   if (style == Style::toml) {
     ASSAY_TRY(root, parse_toml(text, file));
     out.push_back(model::json_of(root));

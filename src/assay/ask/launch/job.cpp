@@ -28,6 +28,9 @@ class Walk {
   Walk(const Jobs& jobs, Containers& out) : jobs_(jobs), out_(out) {}
 
   void at(const Json& node, Job above, double copies) {
+    // Pods of one set are counted by its size, whichever of them starts the program.
+    if (std::any_of(jobs_.sets.begin(), jobs_.sets.end(), [&](const std::string& key) { return member(node, key); }))
+      above.fields["set"] = exact_number(++sets_);
     for (const Json& item : node.items) at(item, above, copies);
     if (node.kind != Json::Kind::object) return;
     for (const std::string& key : jobs_.copies)
@@ -85,6 +88,7 @@ class Walk {
 
   const Jobs& jobs_;
   Containers& out_;
+  double sets_ = 0;
 };
 
 }  // namespace
@@ -103,7 +107,8 @@ Result<const Jobs*> jobs_of(const hardware::Catalogue& catalogue) {
              {std::pair{"starters", &out.starters}, std::pair{"script_options", &out.script_options},
               std::pair{"directives", &out.directives}, std::pair{"commands", &out.commands},
               std::pair{"environment", &out.environment}, std::pair{"resources", &out.resources},
-              std::pair{"chips", &out.chips}, std::pair{"copies", &out.copies}, std::pair{"files", &out.files}})
+              std::pair{"chips", &out.chips}, std::pair{"copies", &out.copies}, std::pair{"files", &out.files},
+              std::pair{"sets", &out.sets}})
           if (reader.has(key)) {
             std::string words;
             reader.text(key, words);

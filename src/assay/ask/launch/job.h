@@ -24,6 +24,7 @@ struct Jobs {
   std::vector<std::string> resources;       ///< keys of what it asks for
   std::vector<std::string> chips;           ///< names of chips among those
   std::vector<std::string> copies;          ///< keys of how often a part is started; a dot leads into an object
+  std::vector<std::string> sets;            ///< keys of parts whose containers are different ones of the same copies
   std::vector<std::string> files;           ///< keys of files, by their names
   Pairs facts;                              ///< other keys, and the fields that they say
 };
@@ -33,7 +34,7 @@ Result<const Jobs*> jobs_of(const hardware::Catalogue& catalogue);
 struct Job {
   std::string script;
   Variables environment;
-  Settings fields;  ///< "nodes", "node_chips", "chips", "device", "topology", "slices"
+  Settings fields;  ///< "nodes", "node_chips", "chips", "device", "topology", "slices", "set"
 };
 
 /// Fields that lines for a scheduler say: "#SBATCH --nodes=4".

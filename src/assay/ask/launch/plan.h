@@ -18,6 +18,8 @@ struct Refusal {
   std::string about = {};      ///< the field that the program has no such choice of
 };
 std::optional<Refusal> refusal_of(const Target& target, const Settings& plan);
+/// Whether the program has what sets a model of this shape apart from plain layers.
+bool has_layers_of(const Target& target, const Settings& shape);
 /// Whether the program has the model of a plan and runs on its kind of chips, whatever it can do of the rest.
 bool runs_model(const Target& target, const Settings& plan);
 

@@ -104,8 +104,9 @@ std::vector<std::string> lines_in(std::string_view text) {
 
 Result<std::string> write_script(const Target& target, const std::vector<Line>& lines, const Settings& plan,
                                  const ScriptParts& parts) {
+  const bool has_list = target.style == Style::arguments || target.style == Style::overrides;
   std::vector<Line> options;
-  std::string first, starts, reasons, environment;
+  std::string first, starts, reasons, environment, behind = has_list ? "\"${arguments[@]}\"" : "";
   for (const Line& line : lines) {
     for (const unsigned char c : line.name + line.value)
       if (c < 0x20 || c == 0x7f)
@@ -117,18 +118,20 @@ Result<std::string> write_script(const Target& target, const std::vector<Line>& 
       first += (first.empty() ? "" : " ") + shell_quoted(line.value);
     else if (line.launcher)
       starts += (starts.empty() ? "" : " ") + option_words(line);
+    else if (!has_list && line.name.starts_with('-'))  // of the script that the command names
+      behind += (behind.empty() ? "" : " ") + option_words(line);
     else
       options.push_back(line);
-    if ((line.first || line.launcher) && !line.reason.empty())
+    const bool in_command = line.first || line.launcher || (!has_list && line.name.starts_with('-'));
+    if (in_command && !line.environment && !line.reason.empty())
       reasons += fmt::format("# {}: {}\n", line.first ? "model" : line.name, line.reason);
   }
   const std::string rendezvous = rendezvous_of(target, plan), servers = count_of(plan, "servers");
-  const bool has_list = target.style == Style::arguments || target.style == Style::overrides;
   std::string command = with_values(target.command, {{"launcher", starts},
                                                      {"rendezvous", rendezvous},
                                                      {"first", first},
                                                      {"file", shell_quoted(target.file)},
-                                                     {"options", has_list ? "\"${arguments[@]}\"" : ""}});
+                                                     {"options", behind}});
   while (command.ends_with('\n')) command.pop_back();
   std::string header;
   for (const std::string& line : parts.header) header += fmt::format("# {}\n", line);

@@ -22,6 +22,7 @@ void read_option(Option& out, RecordReader& reader) {
   if (reader.has("aliases")) reader.texts("aliases", out.aliases);
   if (reader.has("text")) {
     reader.text("text", out.field);
+    if (reader.has("suffix")) reader.text("suffix", out.suffix);
   } else if (reader.has("pattern")) {
     reader.text("pattern", out.pattern);
     out.write_only = true;
@@ -38,6 +39,7 @@ void read_option(Option& out, RecordReader& reader) {
   reader.flag("launcher", out.launcher);
   reader.flag("first", out.first);
   reader.flag("read_only", out.read_only);
+  if (reader.has("instead_of")) reader.text("instead_of", out.instead_of);
   reader.flag("asked", out.asked);
   reader.flag("write_only", out.write_only);
   reader.pairs("when", out.when);

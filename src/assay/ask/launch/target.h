@@ -39,6 +39,7 @@ struct Option {
   std::string name;
   std::vector<std::string> aliases;
   std::string field;    ///< whose text it is; empty: the number `product`
+  std::string suffix;   ///< how the text of `field` ends, which the option leaves out
   std::string pattern;  ///< written with {field} in it, and not read; empty: `field` or `product` says it
   Product product;
   std::string standard;     ///< what the program takes where it is not given; empty: unknown
@@ -47,6 +48,7 @@ struct Option {
   bool first = false;       ///< an argument without a name, before all options
   bool read_only = false;   ///< another way to say what a different option says
   bool asked = false;       ///< the script says that it has to be put in where the plan does not know it
+  std::string instead_of;   ///< the option that says nothing where this one is given
   bool write_only = false;  ///< a limit of the program that no prediction depends on
   Pairs when;               ///< as of a Case: it has a meaning only then
   Pairs unless;             ///< as of a Case: it is not written then

@@ -332,6 +332,24 @@ bool leave_out_a_row(Screen& screen) {
   return false;
 }
 
+/// Leaves out the next block that the screen can do without; nothing where there is none.
+bool leave_out_a_block(Screen& screen) {
+  while (!screen.spare.empty()) {
+    const std::string label = screen.spare.front();
+    screen.spare.erase(screen.spare.begin());
+    const auto is_spare = [&](const auto& block) {
+      return std::visit(
+          [&](const auto& of) {
+            if constexpr (requires { of.label; }) return of.label == label;
+            return false;
+          },
+          block);
+    };
+    if (std::erase_if(screen.blocks, is_spare) > 0) return true;
+  }
+  return false;
+}
+
 std::string rendered(const Screen& screen, const ScreenStyle& style) {
   Painter painter{style};
   const std::size_t whole = style.width - std::min(style.width, margin);
@@ -368,7 +386,10 @@ std::string render(const Screen& screen, const ScreenStyle& style) {
   const auto is_long = [&] {
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) > style.height;
   };
-  for (Screen shorter = screen; !screen.list && is_long() && leave_out_a_row(shorter);) text = rendered(shorter, style);
+  constexpr std::size_t longest_list = 12;  // beside it, there is room for the rest of a screen
+  if (screen.list && screen.list->rows.size() > longest_list) return text;
+  for (Screen shorter = screen; is_long() && (leave_out_a_row(shorter) || leave_out_a_block(shorter));)
+    text = rendered(shorter, style);
   return text;
 }
 

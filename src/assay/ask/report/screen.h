@@ -68,6 +68,7 @@ struct Screen {
   std::vector<std::variant<PhraseLine, StackedBar, FillBar, ScreenTable, Gap>> blocks;
   std::vector<std::string> notes;     ///< those that matter
   std::optional<ScreenTable> list{};  ///< that was asked for: shown whole, below
+  std::vector<std::string> spare{};   ///< labels of blocks that are left out, in this order, where it would be too long
 };
 
 struct ScreenStyle {

@@ -113,6 +113,18 @@ TEST(Screen, ATableThatMayGivesUpRowsInItsMiddle) {
   EXPECT_NE(render(screen, {}).find("row 19"), std::string::npos);
 }
 
+TEST(Screen, LeavesOutWhatItCanDoWithoutWhereItIsTooLong) {
+  Screen screen = example();
+  for (int i = 0; i < 12; ++i) screen.blocks.emplace_back(PhraseLine{fmt::format("Line {}", i), {{"text"}}});
+  screen.spare = {"absent", "Line 3", "Line 7", "Line 1"};
+  const std::size_t whole = split(render(screen, {100, false, true, false, 1000}), '\n').size() - 1;
+  ASSERT_GT(whole, 25u);
+  const std::string text = render(screen, {});
+  EXPECT_EQ(split(text, '\n').size() - 1, std::max<std::size_t>(25, whole - 3));
+  EXPECT_EQ(text.find("Line 3"), std::string::npos);
+  EXPECT_NE(text.find("Line 2"), std::string::npos);
+}
+
 TEST(Screen, ColourAddsNothingButColour) {
   std::string painted = render(example(), {100, true, true, false});
   EXPECT_NE(painted.find("\x1b[1;32mfits\x1b[0m"), std::string::npos);

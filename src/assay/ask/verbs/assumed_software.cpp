@@ -57,6 +57,7 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
     assumed.is_usual = !usual->empty();
     if (assumed.is_usual) text = usual->front().id;
   }
+  assumed.is_read = request.is_filled("software", "--from");
   assumed.fusion = request.value("fusion").value_or("");
   if (is_fusion(text)) {
     if (!assumed.fusion.empty() && assumed.fusion != text)

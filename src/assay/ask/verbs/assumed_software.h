@@ -21,6 +21,10 @@ struct AssumedSoftware {
   std::string left_out;                              ///< what its estimate leaves out; empty: nothing known
   bool is_usual = false;                             ///< the request names none: it is the usual one on such chips
 
+  bool is_read = false;  ///< of the file that --from reads
+
+  /// Whether a plan that it cannot run is an error: the request names it.
+  bool binds() const { return !is_usual && !is_read; }
   bool named() const { return !version.empty(); }
   /// "NAME@VERSION"; "any".
   std::string text() const { return named() ? name + "@" + version : name; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 
@@ -59,6 +60,30 @@ struct Asked {
   std::vector<std::string> what, give;
 };
 
+/// Of models with the same parts, those that the program has with such sequences if it has any, and first the ones
+/// whose words the name of the file has.
+void sort_alike(std::vector<std::string>& alike, const launch::Target& target, double sequence, const std::string& file,
+                const Context& context) {
+  std::vector<std::string> its_own = alike;
+  std::erase_if(its_own, [&](const std::string& id) {
+    const auto known = model::catalogue_model(id, context.catalogue, "--from");
+    if (!known || !launch::has_layers_of(target, model_shape(known->imported.model))) return true;
+    const auto positions = static_cast<double>(known->imported.model.learned_positions);
+    return positions > 0.0 && sequence > positions;
+  });
+  if (!its_own.empty()) alike = std::move(its_own);
+  const auto shared_words = [name = lower_case(file)](const std::string& id) {
+    std::size_t count = 0;
+    for (const std::string& part : split(id, '-')) {
+      const std::string word = part.substr(0, part.find_first_of("0123456789"));
+      count += word.size() > 2 && name.find(word) != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  std::stable_sort(alike.begin(), alike.end(),
+                   [&](const auto& a, const auto& b) { return shared_words(a) > shared_words(b); });
+}
+
 /// The model by the name or path that is given, by its parts, or by the name of the file.
 Result<void> fill_model(Request& request, const Context& context, Launched& out, Asked& asked) {
   if (request.arguments().size() >= request.verb().arguments.size()) return {};
@@ -78,6 +103,8 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out,
     out.notes.push_back(fmt::format("{} is read as {}", in_quotes(named->second), id));
   } else {
     ASSAY_TRY(alike, models_alike(context.catalogue, plan));
+    sort_alike(alike, out.target, parse_number(field_of(plan, "seq")).value_or(0.0),
+               std::filesystem::path(from.substr(0, 4096)).stem().string(), context);
     // Of several models with these layers, the one that the file is named for.
     const auto of_file = std::find(alike.begin(), alike.end(), file.value_or(""));
     if (of_file != alike.end()) std::rotate(alike.begin(), of_file, of_file + 1);
@@ -94,8 +121,10 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out,
     out.notes.push_back(fmt::format("it names no model; its file is named for {}", *file));
     id = *file;
   }
-  if (!id.empty() && !layers.empty() && names.find(id) && layers != layers_of(*names.find(id)))
-    out.notes.push_back(fmt::format("it has {} layers, and {} has {}", layers, id, layers_of(*names.find(id))));
+  if (!id.empty() && !layers.empty() && names.find(id) && layers != layers_of(*names.find(id))) {
+    out.notes.push_back(fmt::format("it is {} with {} layers instead of {}", id, layers, layers_of(*names.find(id))));
+    id = fmt::format(R"({{"base": "{}", "num_hidden_layers": {}}})", *names.find(id), layers);
+  }
   if (!id.empty()) {
     out.filled.emplace_back("model", id);
     return request.fill_argument(id);
@@ -160,6 +189,25 @@ Result<launch::Variables> variables_of(const Request& request) {
     out[one.substr(0, equals)] = one.substr(equals + 1);
   }
   return out;
+}
+
+/// How to give the variables that a value depends on and that nothing sets: $TP, ${TP}, $((2 * TP)), but not
+/// $(command).
+void add_variables(std::string_view value, const launch::Variables& set, std::vector<std::string>& out, int depth = 0) {
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  constexpr int deepest = 8;  // variables may name each other
+  const std::size_t first = value.find('$');
+  if (first == std::string_view::npos || depth == deepest) return;
+  if (value.substr(first).starts_with("$(") && !value.substr(first).starts_with("$((")) return;
+  for (std::size_t at = first, end = at; at < value.size(); at = std::max(end, at + 1)) {
+    for (end = at; end < value.size() && in_name(value[end]);) ++end;
+    const std::string name(value.substr(at, end - at)), option = fmt::format("--var {}=VALUE", name);
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) continue;
+    if (const auto found = set.find(name); found != set.end() && found->second.find(name) == std::string::npos)
+      add_variables(found->second, set, out, depth + 1);
+    else if (std::find(out.begin(), out.end(), option) == out.end())
+      out.push_back(option);
+  }
 }
 
 /// The cluster that what starts the program names; empty where it names none.
@@ -257,20 +305,21 @@ Result<std::optional<Launched>> fill_from(Request& request, const Context& conte
   }
   ASSAY_CHECK(fill_model(request, context, out, asked));
   const auto& plan = out.reading.plan;
-  std::vector<std::string> values;
+  std::vector<std::string> values, names;
   for (const launch::Unused& one : out.reading.unused) {
     const bool matters = std::any_of(out.reading.open.begin(), out.reading.open.end(), [&](const std::string& field) {
       const bool names_batch = field == "sequences" && request.has("batch");
       return plan.find(field) == plan.end() && !request.has(field) && !names_batch;
     });
-    if (matters && one.is_open && one.value.find('$') != std::string::npos)
-      values.push_back(fmt::format("{} = {}", one.name, one.value));
+    if (!matters || !one.is_open || one.value.find('$') == std::string::npos) continue;
+    values.push_back(fmt::format("{} = {}", one.name, one.value));
+    add_variables(one.value, found.variables, names);
   }
   for (const std::string& file : found.asked) values.push_back(fmt::format("the file {}", file));
   if (!values.empty()) {
     asked.what.push_back(fmt::format("the value of {}", join(values, ", ")));
     asked.give.push_back(
-        fmt::format("--var NAME=VALUE for each{}",
+        fmt::format("{}{}", names.empty() ? "--var NAME=VALUE for each" : join(names, " "),
                     found.unset.empty() ? "" : fmt::format("; it also asks for {}", join(found.unset, ", "))));
   }
   if (verb == "train" && values.empty() && !request.has("batch") && plan.find("sequences") == plan.end() &&

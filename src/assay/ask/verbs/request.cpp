@@ -172,7 +172,13 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
 }
 
 Result<void> Request::fill(std::string_view option, std::string value, std::string_view place) {
-  return has(option) ? Result<void>() : add(option, std::move(value), place);
+  if (has(option)) return {};
+  filled_.emplace_back(option, place);
+  return add(option, std::move(value), place);
+}
+
+bool Request::is_filled(std::string_view option, std::string_view place) const {
+  return std::find(filled_.begin(), filled_.end(), std::pair(std::string(option), std::string(place))) != filled_.end();
 }
 
 Result<void> Request::fill_argument(std::string value) {

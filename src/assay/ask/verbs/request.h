@@ -130,6 +130,8 @@ class Request {
   /// the value comes from, for errors.
   Result<void> fill(std::string_view option, std::string value, std::string_view place);
   Result<void> fill_argument(std::string value);
+  /// Whether the value of an option was filled in from this place.
+  bool is_filled(std::string_view option, std::string_view place) const;
   /// Changes the value of an option that is given.
   void replace(std::string_view option, std::string value);
 
@@ -167,7 +169,8 @@ class Request {
   const VerbSpec* verb_ = nullptr;
   std::vector<std::string> arguments_;
   std::vector<std::pair<std::string, std::string>> options_;
-  std::vector<std::string> for_all_;  ///< options that a config file gives to all commands
+  std::vector<std::pair<std::string, std::string>> filled_;  ///< options that `fill` gave, and from where
+  std::vector<std::string> for_all_;                         ///< options that a config file gives to all commands
   bool picture_ = false, frames_ = false;
 };
 

@@ -101,6 +101,12 @@ Result<void> keep_to_software(const Request& request, const Context& context, Se
 Result<void> add_launch(const Request& request, const Context& context, const ServeQuery& query,
                         const serving::ServingPoint& point, const std::optional<search::Speculation>& speculation,
                         report::Response& response) {
+  const Bytes total = point.memory.total();
+  if (memory_verdict(query, total) == "tight")
+    return fail("--emit " + *request.value("emit"),
+                fmt::format("this plan takes {} of each chip, and the server uses {}", human(total),
+                            human(query.question.capacity)),
+                "--weights fp8 takes less, as do more chips; --memory-share 0.99 lets the server use more");
   Emission emission{query.cluster, plan_of(request, query, point), promised_fields, response.headline};
   emission.plan["model_path"] = hub_name(request.arguments().front(), context.catalogue);
   if (speculation) {

@@ -152,7 +152,9 @@ report::ScreenTable compared(const Reader& results) {
   else
     columns.insert(columns.end(), {{"per token", "{latency}"}, {"output", "{throughput}"}, {"per M tokens", "{cost}"}});
   columns.insert(columns.end(), {{"plan", "{strategy}"}, {"why", "{why}"}});
-  return table_of(results, "comparison", "Compared", columns, most_compared);
+  report::ScreenTable table = table_of(results, "comparison", "Compared", columns, most_compared);
+  table.least_rows = 3;
+  return table;
 }
 
 /// The latencies that have limits, beside them.
@@ -244,6 +246,7 @@ Draft: {speculation.draft_length} drafted | {speculation.tokens_per_second} | {s
   else if (!results.has("sweep"))
     add_table(screen, front(results));
   screen.list = asked_list(request, response.results);
+  screen.spare = {"Host", "Front", "Or", "First", "Helps", "Limit", "", "Decode", "Memory"};
   screen.notes = notes_on_options(response);
   if (request.has("improve") && results.rows("changes").empty())
     screen.notes.emplace_back("--improve: no change of one choice produces more");

@@ -172,7 +172,7 @@ Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::v
       }
       if (text.empty()) continue;
       auto found = train_sizes(other, context);
-      if (!found || !found->best().fits()) continue;
+      if (!found || !found->best().fits() || !found->best().query.refused_by.empty()) continue;
       if (fastest && step_time(*found) >= step_time(*fastest)) continue;
       fastest = std::move(*found);
       asked = std::move(other);

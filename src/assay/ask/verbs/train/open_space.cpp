@@ -52,7 +52,7 @@ Result<search::TrainingSearch> search_plans(TrainQuery& query, search::TrainingC
     return open;
   }
   const std::string why = fmt::format("{} can run no such strategy on {}", query.software.text(), query.cluster.text);
-  if (!query.software.is_usual)
+  if (query.software.binds())
     return fail("--software", why, "--software any searches the open space; `assay software NAME` lists its rules");
   widen(query, why);
   return open;

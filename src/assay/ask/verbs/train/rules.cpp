@@ -160,7 +160,7 @@ Result<void> keep_to_software(TrainQuery& query) {
   ASSAY_TRY(rules, search::read_plan_rules(software.plan));
   for (const search::PlanConflict& conflict :
        search::plan_conflicts(rules, query.choices, query.imported.model, query.cluster)) {
-    if (!software.is_usual) {
+    if (software.binds()) {
       const auto rule = std::find_if(software.plan.begin(), software.plan.end(),
                                      [&](const auto& one) { return one.option == conflict.rule; });
       std::string allowed;
@@ -170,8 +170,9 @@ Result<void> keep_to_software(TrainQuery& query) {
       return fail(conflict.option, fmt::format("{} cannot run this: {}", software.text(), conflict.what),
                   allowed + "--software any searches the open space");
     }
-    query.refused.push_back(fmt::format("{} cannot be run by {}, the usual software on such chips: {}", conflict.option,
-                                        software.text(), conflict.what));
+    query.refused.push_back(fmt::format("{} cannot be run by {}, {}: {}", conflict.option, software.text(),
+                                        software.is_usual ? "the usual software on such chips" : "as it is known here",
+                                        conflict.what));
   }
   if (!query.refused.empty()) return {};
   search::TrainingChoices& choices = query.choices;

@@ -209,6 +209,8 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     add_line(screen, "Limit", limits(results));
     if (!several) add_line(screen, "Helps", helps(results, plan));
     add_blocks(screen, results, R"(
+Or: {fewer_chips.chips} of the chips take {fewer_chips.step_time} per step | {fewer_chips.strategy} |
+  --on {fewer_chips.cluster}
 Rate: {sequences} x {sequence_length} tokens per step | {tokens_per_second} |
   per chip {tokens_per_second_per_chip}, {flops_per_second_per_chip}
 Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goodput)");
@@ -226,10 +228,12 @@ Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goo
                                           {"plan", "{strategy}"}},
                                          most_sizes);
     if (sizes.head.size() < 7) shorten_plans(sizes);  // reasons stand whole
+    sizes.least_rows = 3;
     add_table(screen, std::move(sizes));
   } else
     add_table(screen, fits ? alternatives(results, plan) : ways_out_table(results));
   if (results.has("sensitivity")) add_table(screen, sensitivities(results));
+  screen.spare = {"Others", "Helps", "Limit", "Rate"};
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
   for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());

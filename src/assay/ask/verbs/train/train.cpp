@@ -389,6 +389,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.headline = too_large_text(query, best);
     if (!context.within && !sizes.several) out.emplace_back("ways_out", ways_out(request, context, query));
   }
+  if (fits && !context.within && !sizes.several)
+    if (auto fewer = fewer_chips(request, context, sizes.best())) out.emplace_back("fewer_chips", std::move(*fewer));
   if (request.has("improve")) ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));

@@ -221,6 +221,8 @@ Result<report::Items> change_rows(const Request& request, const hardware::Catalo
 /// Rows of changes to the request that would fit: without what it fixes of the plan, narrower formats, the longest
 /// sequence, the fewest chips, adapters alone.
 report::Items ways_out(const Request& request, const Context& context, const TrainQuery& query);
+/// The next power of two below a number of chips, where a step takes no longer there: few plans split other numbers.
+std::optional<report::Members> fewer_chips(const Request& request, const Context& context, const SizedTraining& size);
 
 // The limits of a training step as rows and members of an answer.
 

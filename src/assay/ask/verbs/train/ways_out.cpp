@@ -1,7 +1,9 @@
-// What would make a plan fit that does not: changes of the request, each asked as a request of its own.
+// What would make a plan fit that does not, and fewer chips that are as fast: changes of the request, each asked as a
+// request of its own.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"
@@ -140,6 +142,23 @@ class WaysOut {
 
 report::Items ways_out(const Request& request, const Context& context, const TrainQuery& query) {
   return WaysOut(request, context, query).rows();
+}
+
+std::optional<report::Members> fewer_chips(const Request& request, const Context& context, const SizedTraining& size) {
+  const hardware::Cluster& cluster = size.query.cluster;
+  const auto chips = static_cast<std::uint64_t>(cluster.chips());
+  const std::string all = fmt::format("{}:{}", cluster.chip.id, chips);
+  if (cluster.torus || cluster.slices > 1 || std::has_single_bit(chips) || cluster.text != all) return std::nullopt;
+  const std::string fewer = fmt::format("{}:{}", cluster.chip.id, std::bit_floor(chips));
+  auto found = train_sizes(request.without("emit").with("on", fewer), context);
+  if (!found || found->all.empty() || !found->best().fits()) return std::nullopt;
+  const search::Candidate &there = *found->best().shown(), &here = *size.shown();
+  if (there.cost.estimate > here.cost.estimate) return std::nullopt;
+  return report::Members{{"cluster", fewer},
+                         {"chips", found->best().query.cluster.chips()},
+                         {"step_time", there.cost.estimate},
+                         {"gain", 1.0 - there.cost.estimate / here.cost.estimate},
+                         {"strategy", strategy_text(there.strategy)}};
 }
 
 }  // namespace assay::verbs::train

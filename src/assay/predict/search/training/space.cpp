@@ -129,6 +129,7 @@ std::int64_t largest_microbatch(std::int64_t sequence) {
 }
 
 std::vector<int> TrainingSpace::zeros(const lower::Parallelism& p) const {
+  if (choices_.zero && !PlanRules::has(choices_.rules.zeros_of(p), *choices_.zero)) return {};
   if (choices_.zero) return {*choices_.zero};
   // Sharding weights too is fsdp, which also covers context-parallel devices; without it they remain to shard over.
   const int last = p.data > 1 ? 2 : p.fsdp == 1 && p.context > 1 ? 3 : 0;
