@@ -132,7 +132,7 @@ def read(binary, folder, row):
         if "how many sequences" in text:
             more += ["--batch", f"{number(row['global_batch']) or 64}seq"]
             asked.append("batch")
-        names = re.findall(r"\$\{?(\w+)", text) + re.findall(r"--var (\w+)=", text) if "the value of" in text else []
+        names = re.findall(r"\$\{?(\w+)", text) + re.findall(r"--var (?!NAME)(\w+)=", text) if "the value of" in text else []
         if "the value of" in text and "asks for" in text:
             names += [n for n in re.findall(r"\w+", text.split("asks for")[1]) if n in VARIABLES]
         for one in names:

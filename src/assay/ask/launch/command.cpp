@@ -330,7 +330,6 @@ std::vector<Given> options_in(const Words& words) {
 }
 
 constexpr std::size_t telling_options = 2;  ///< with no more of them, a program is not told by its options
-
 /// Where the command starts a script of the user's own, whose options tell what it calls.
 Program script_in(const Reader& reader, const Words& words) {
   const auto& starters = reader.jobs.starters;

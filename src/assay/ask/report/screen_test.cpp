@@ -115,7 +115,7 @@ TEST(Screen, ATableThatMayGivesUpRowsInItsMiddle) {
 
 TEST(Screen, LeavesOutWhatItCanDoWithoutWhereItIsTooLong) {
   Screen screen = example();
-  for (int i = 0; i < 12; ++i) screen.blocks.emplace_back(PhraseLine{fmt::format("Line {}", i), {{"text"}}});
+  for (int i = 0; i < 16; ++i) screen.blocks.emplace_back(PhraseLine{fmt::format("Line {}", i), {{"text"}}});
   screen.spare = {"absent", "Line 3", "Line 7", "Line 1"};
   const std::size_t whole = split(render(screen, {100, false, true, false, 1000}), '\n').size() - 1;
   ASSERT_GT(whole, 25u);
