@@ -188,6 +188,13 @@ export interface TrainResults {
     gain?: number;
     strategy: string;
   };
+  fewer_chips?: {
+    cluster: string;
+    chips: number;
+    step_time: Quantity;
+    gain: number;
+    strategy: string;
+  };
   memory_by_stage?: {
     stage: number;
     parameters: Quantity;
@@ -783,6 +790,7 @@ export interface ServeResults {
     time_of_all: Quantity;
     limiter: string;
   }[];
+  decode_experts?: Quantity;
   sweep?: {
     batch: number;
     kv_cache: Quantity;
@@ -3492,6 +3500,9 @@ export interface RunResults {
     new_tokens: number;
     started: number;
     finished: number;
+    read?: number[];
+    written?: number[];
+    logits?: number[][];
   }[];
   calls?: {
     iteration: number;
@@ -3838,6 +3849,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "picks": {"help":"ragged-all-to-all: --bytes are tokens, each sent once to every device that has one of its K experts","kind":"count","placeholder":"K"},
     "one-way": {"help":"use one direction of each ring","kind":"flag"},
     "algorithm": {"help":"estimate the fastest algorithm (auto, default) or rings alone","kind":"choice","choices":["auto","ring"],"standard":"auto","placeholder":"NAME"},
+    "kernel": {"help":"a kernel of serving engines in place of the library's: one-shot (all-reduce; the faster of both), or for ragged-all-to-all one of steps/collectives.toml, e.g. low-latency-dispatch","kind":"text","placeholder":"NAME"},
     "measured": {"help":"how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. nccl-tests-docs","kind":"text","placeholder":"WAY"},
     "vary": {"help":"sweep bytes, chips, sharded-by, or the imbalance of ragged-all-to-all: doubling, or a list","kind":"text","placeholder":"bytes=1kB..1GB"},
     "simulate": {"help":"also simulate it chunk by chunk on every link","kind":"flag"},
@@ -3980,7 +3992,9 @@ export const options: Record<Verb, Record<string, Option>> = {
     "steps": {"help":"optimizer steps (default 20) (for a training run)","kind":"count","standard":"20","placeholder":"N"},
     "rate": {"help":"AdamW's learning rate (default 0.003) (for a training run)","kind":"number","standard":"0.003","placeholder":"F"},
     "compare": {"help":"also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\" (for a training run)","kind":"text","placeholder":"LIST"},
-    "save": {"help":"write the trained weights, as safetensors (for a training run)","kind":"file","placeholder":"FILE"},
+    "save": {"help":"write the trained weights and what continues the run, as safetensors (for a training run)","kind":"file","placeholder":"FILE"},
+    "save-every": {"help":"also write it after every N steps, so that a run that dies costs at most those (for a training run)","kind":"count","placeholder":"N"},
+    "resume": {"help":"continue the run that saved this; --steps counts from its start (for a training run)","kind":"file","placeholder":"FILE"},
     "seed": {"help":"of initial weights, batches and samples (default 1) (for a training run or a serving run)","kind":"count","standard":"1","placeholder":"N"},
     "check": {"help":"also run on one device, and compare the losses of every step, the tokens, or of StableHLO the results, which executes the plan on virtual devices (for a program or a training run or a serving run)","kind":"flag"},
     "load": {"help":"start from weights that a run saved (for a training run or a serving run)","kind":"file","placeholder":"FILE"},
@@ -4001,6 +4015,8 @@ export const options: Record<Verb, Record<string, Option>> = {
     "residual": {"help":"how activations between blocks are sharded: replicated, sequence or model (for a training run)","kind":"choice","choices":["replicated","sequence","model"],"placeholder":"HOW"},
     "context-scheme": {"help":"context parallelism by ring or all-to-all (for a training run)","kind":"choice","choices":["ring","all-to-all"],"placeholder":"HOW"},
     "prompt": {"help":"a prompt, instead of pieces of the text (for a serving run)","kind":"text","placeholder":"TEXT"},
+    "tokens": {"help":"a prompt as numbers with commas, for a directory with weights (for a serving run)","kind":"text","placeholder":"LIST"},
+    "logits": {"help":"add the logits that every new token was chosen from to JSON, for a directory with weights (for a serving run)","kind":"flag"},
     "prompt-length": {"help":"tokens of a prompt that is cut from the text (default 16) (for a serving run)","kind":"count","standard":"16","placeholder":"N"},
     "new-tokens": {"help":"tokens to make for a prompt (default 16) (for a serving run)","kind":"count","standard":"16","placeholder":"N"},
     "slots": {"help":"most sequences at once; the others wait (default 4) (for a serving run)","kind":"count","standard":"4","placeholder":"N"},
