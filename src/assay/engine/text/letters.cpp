@@ -20,8 +20,8 @@ Result<const Letters*> Letters::of(const hardware::Catalogue& catalogue) {
   return catalogue.kept<Letters>("letters", [&]() -> Result<Letters> {
     Letters out;
     for (const auto& [path, text] : catalogue.files("texts/letters.txt"))
-      for (const std::string& line : split(text, '\n')) {
-        const std::vector<std::string> words = split(line, ' ');
+      for (const std::string& line : assay::split(text, '\n')) {
+        const std::vector<std::string> words = assay::split(line, ' ');
         for (std::size_t i = 1; i < words.size(); ++i) {
           const std::size_t dash = words[i].find('-');
           const char32_t first = hexadecimal(words[i].substr(0, dash));
