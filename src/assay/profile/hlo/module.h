@@ -57,7 +57,8 @@ struct Alias {
 struct Module {
   std::string file;
   std::shared_ptr<const std::string> text;  ///< what the views point into; shared with a partitioned form of the module
-  std::deque<std::string> made;             ///< and texts that readers made
+  /// And texts that readers made. Copies of the module share both.
+  std::shared_ptr<std::deque<std::string>> made = std::make_shared<std::deque<std::string>>();
   std::string name;
   bool is_stablehlo = false;
   bool scheduled = false;

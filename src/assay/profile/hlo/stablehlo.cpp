@@ -57,7 +57,7 @@ class StableReader {
   }
 
  private:
-  std::string_view made(std::string text) { return module_.made.emplace_back(std::move(text)); }
+  std::string_view made(std::string text) { return module_.made->emplace_back(std::move(text)); }
 
   std::string_view taken_line() {
     const std::size_t start = in_.at();
@@ -281,7 +281,7 @@ class StableReader {
       if (in_.done() || in_.peek() != ',') break;
       in_.move_to(in_.at() + 1);
     }
-    divide(out, module_.made, in_.text().substr(text_at, std::min(in_.at(), in_.text().size()) - text_at), text_at,
+    divide(out, *module_.made, in_.text().substr(text_at, std::min(in_.at(), in_.text().size()) - text_at), text_at,
            quoted);
     if (out.operation == "return" || out.operation.ends_with(".return")) {
       region.returned = out.operands;

@@ -74,7 +74,7 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
   if (!query.mesh.partitioned) query.share = 1.0 / static_cast<double>(query.module.devices());
   ASSAY_CHECK(price_program(request, context, query));
   note_program(query);
-  return query;
+  return std::move(query);
 }
 
 }  // namespace

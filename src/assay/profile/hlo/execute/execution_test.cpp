@@ -90,7 +90,7 @@ void shard_at_random(Module& module, std::mt19937& random) {
     for (const std::string& list : dims) text += fmt::format("{}{{{}}}", text.empty() ? "" : ", ", list);
     std::erase_if(parameter.attributes, [](const auto& attribute) { return attribute.first == "frontend_attributes"; });
     parameter.attributes.emplace_back("frontend_attributes",
-                                      module.made.emplace_back(fmt::format("#sdy.sharding<@mesh, [{}]>", text)));
+                                      module.made->emplace_back(fmt::format("#sdy.sharding<@mesh, [{}]>", text)));
   }
 }
 

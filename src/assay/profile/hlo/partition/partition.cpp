@@ -119,7 +119,7 @@ class PartitionPlanner {
 
   // --- writing instructions
   Computation& here() { return open_.back().computation; }
-  std::string_view made(std::string text) { return out_.module.made.emplace_back(std::move(text)); }
+  std::string_view made(std::string text) { return out_.module.made->emplace_back(std::move(text)); }
 
   std::uint32_t add(Instruction instruction) {
     here().instructions.push_back(std::move(instruction));
