@@ -47,7 +47,8 @@ std::optional<Form> read_form(std::string_view body, std::string_view boundary) 
   Form form;
   while (!body.starts_with("--")) {  // "--" ends the last part
     const std::size_t head_end = body.find("\r\n\r\n"), end = body.find(next);
-    if (!body.starts_with("\r\n") || end == std::string_view::npos || head_end > end) return std::nullopt;
+    if (!body.starts_with("\r\n") || end == std::string_view::npos || head_end > end || end - head_end < 4)
+      return std::nullopt;
     const std::string_view header = disposition(body.substr(2, head_end - 2));
     const std::string_view content = body.substr(head_end + 4, end - head_end - 4);
     if (auto file = parameter(header, "filename"))
