@@ -113,17 +113,23 @@ NumberOf<N, Seconds> one_shot_time(const N& num, const Given<Seconds>& latency, 
   return num.given("latency in one shot", latency) +
          num.named("reading all arrays", num.given("arrays", devices, "one of each chip") * gathered);
 }
-/// An exchange of experts' tokens by a kernel of a serving engine; `copies` are those of all devices, also the ones
-/// that stay.
+/// A kernel of serving engines that exchanges experts' tokens, as measured on chips of one architecture.
+struct MeasuredExchange {
+  hardware::ExchangeKernel kernel;
+  Given<Seconds> start;
+  Given<double> share;  ///< of the links' bandwidth
+};
+/// Its time; `copies` are those of all devices, also the ones that stay.
 template <class N>
-NumberOf<N, Seconds> exchange_time(const N& num, const hardware::ExchangeKernel& kernel, const Given<Seconds>& start,
-                                   const Given<double>& share, const collective::CollectiveGroup& group,
-                                   NumberOf<N, Bytes> copies, const collective::CollectiveLabels* labels = nullptr) {
+NumberOf<N, Seconds> exchange_time(const N& num, const MeasuredExchange& exchange,
+                                   const collective::CollectiveGroup& group, NumberOf<N, Bytes> copies,
+                                   const collective::CollectiveLabels* labels = nullptr) {
   const auto line = collective::collective_line(num, program::Collective::ragged_all_to_all, group, labels);
-  const auto links = num.named("over the links", line.rate * copies / num.given("share of the bandwidth", share));
+  const auto links =
+      num.named("over the links", line.rate * copies / num.given("share of the bandwidth", exchange.share));
   const auto memory = num.named("out of the memory", copies / num.given("devices", group.devices, "of the group") /
-                                                         num.given("rate of the kernel", kernel.rate));
-  return num.given("start of the kernel", start) + max(links, memory);
+                                                         num.given("rate of the kernel", exchange.kernel.rate));
+  return num.given("start of the kernel", exchange.start) + max(links, memory);
 }
 
 /// The measured estimate for an array of `bytes`.

@@ -48,14 +48,13 @@ struct Query {
   std::vector<std::string> axes;  ///< as --axes has them; empty for all
   collective::CollectiveGroup group;
   collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic;
-  /// A kernel of a serving engine, by what was measured of it on such chips; no start: the library's collective.
-  std::optional<Given<Seconds>> start;
-  hardware::ExchangeKernel exchange;  ///< of tokens; no name: an all-reduce in one shot
-  Given<double> exchange_share;
+  std::optional<Given<Seconds>> one_shot;                  ///< latency of an all-reduce by a serving engine's kernel
+  std::optional<collective::MeasuredExchange> exchange{};  ///< of tokens by such a kernel
 
   /// Copies of a token that are sent: one for each device of its picks, which fall on some devices twice.
   double destinations() const {
-    return exchange.per_expert ? picks : group.devices * lower::touched_share(picks, 1.0, group.devices);
+    return exchange && exchange->kernel.per_expert ? picks
+                                                   : group.devices * lower::touched_share(picks, 1.0, group.devices);
   }
   double inner() const { return static_cast<double>(sharded_by.devices()); }
   /// What one group sees. On a torus every line of the axes moves its own part; a tree is shared by all parts.
@@ -139,18 +138,16 @@ Result<void> read_kernel(const Request& request, const Context& context, Query& 
     ASSAY_TRY(families, numbers::families_of(context.catalogue));
     const numbers::Family* family = numbers::family_of(families, chip);
     if (!family || family->one_shot == Seconds(0)) return unmeasured("GPUs with links of their own");
-    query.start = family->one_shot;
+    query.one_shot = family->one_shot;
     return {};
   }
   std::vector<std::string> measured;
   for (const auto& [architecture, start] : found->starts) {
     measured.push_back(architecture);
-    if (architecture == chip.architecture) query.start = start;
+    if (architecture == chip.architecture)
+      query.exchange = collective::MeasuredExchange{*found, start, protocols.exchange_share};
   }
-  if (!query.start) return unmeasured(join(measured, ", "));
-  query.exchange = *found;
-  query.exchange_share = protocols.exchange_share;
-  return {};
+  return query.exchange ? Result<void>() : unmeasured(join(measured, ", "));
 }
 
 /// Bytes that the busiest device receives, relative to the mean; 1 to the number of devices.
@@ -233,29 +230,15 @@ Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Co
   return std::optional(found);
 }
 
-/// The estimate; labels are for explanations.
+/// The library's collective.
 template <class N>
-NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std::optional<Calibrated>& calibrated,
-                                    const collective::CollectiveLabels* labels = nullptr) {
+NumberOf<N, Seconds> library_time(const N& num, const Query& query, const NumberOf<N, Bytes>& array,
+                                  const std::optional<Calibrated>& calibrated,
+                                  const collective::CollectiveLabels* labels) {
   const hardware::Chip& chip = query.cluster.chip;
-  const auto array = num.given("array", query.array(), "as one group sees it");
-  if (query.start && !query.exchange.name.empty())
-    return num.named("estimate", collective::exchange_time(num, query.exchange, *query.start, query.exchange_share,
-                                                           query.group, array, labels));
-  if (query.start) {
-    Query library = query;
-    library.start.reset();
-    const auto line = collective::collective_line(num, program::Collective::all_gather, query.group, labels);
-    const auto gathered =
-        line.rate * array /
-        num.given("share of the bandwidth", hardware::network_efficiency(chip), "of good collectives");
-    return num.named("estimate", min(estimated_time(num, library, calibrated, labels),
-                                     collective::one_shot_time(num, *query.start, gathered, query.group.devices)));
-  }
   if (!calibrated)
-    return num.named("estimate",
-                     collective::collective_time(
-                         num, collective::uncalibrated_form(num, chip, query.kind, query.group, labels), array));
+    return collective::collective_time(num, collective::uncalibrated_form(num, chip, query.kind, query.group, labels),
+                                       array);
   const auto& out_of_node = chip.network.scale_out;
   const hardware::Fabric fabric =
       hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
@@ -263,8 +246,24 @@ NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std:
   const auto form = collective::collective_form(num, *values.collective, query.kind, query.group,
                                                 {fabric, query.algorithm, &values.origins, labels});
   const auto time = collective::collective_time(num, form, array);
-  if (calibrated->launch == Seconds()) return num.named("estimate", time);
-  return num.named("estimate", num.given("launch", calibrated->launch, "--measured") + time);
+  return calibrated->launch == Seconds() ? time : num.given("launch", calibrated->launch, "--measured") + time;
+}
+
+/// The estimate; labels are for explanations.
+template <class N>
+NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std::optional<Calibrated>& calibrated,
+                                    const collective::CollectiveLabels* labels = nullptr) {
+  const auto array = num.given("array", query.array(), "as one group sees it");
+  if (query.exchange)
+    return num.named("estimate", collective::exchange_time(num, *query.exchange, query.group, array, labels));
+  const auto library = library_time(num, query, array, calibrated, labels);
+  if (!query.one_shot) return num.named("estimate", library);
+  const auto line = collective::collective_line(num, program::Collective::all_gather, query.group, labels);
+  const auto gathered =
+      line.rate * array /
+      num.given("share of the bandwidth", hardware::network_efficiency(query.cluster.chip), "of good collectives");
+  return num.named("estimate", min(num.named("estimate", library),
+                                   collective::one_shot_time(num, *query.one_shot, gathered, query.group.devices)));
 }
 
 bool crosses_nodes(const collective::CollectiveGroup& group) {
