@@ -62,6 +62,7 @@ Result<std::shared_ptr<const ExpertKernels>> read_kernels(const hardware::Catalo
       reader.table("layer", [&](RecordReader& in) {
         in.number("routing", out->routing);
         in.number("traffic", out->traffic);
+        in.number("rows", out->rows);
       });
       reader.table("gathering", [&](RecordReader& in) {
         in.text("family", out->gathering_family);

@@ -55,6 +55,7 @@ struct ExpertKernels {
   };
   Given<Seconds> routing;     ///< of a layer: choosing, sorting and gathering in kernels of their own
   Given<double> traffic = 1;  ///< bytes of bringing tokens to experts and back, over the fewest
+  Given<double> rows = 1.0;   ///< of a tile of libraries
   /// Where products gather their tokens themselves: chips, formats of weights, and what is left of the routing.
   std::string gathering_family;
   std::vector<std::string> gathering_formats;

@@ -50,6 +50,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
   out.token = software.whole_rows ? token : Given<Seconds>(Seconds(0), "0: caches are split");
+  if (experts) out.tile_rows = experts->rows;
   if (experts && way == static_cast<std::size_t>(Fusion::fused)) {
     out.routing = experts->routing;
     out.expert_traffic = experts->traffic;

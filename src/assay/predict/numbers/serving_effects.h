@@ -91,6 +91,7 @@ struct ServingEffects {
   /// Choosing, sorting and gathering tokens for a layer with experts, beyond its steps.
   Given<Seconds> routing{Seconds(0), "0: no kernels of their own"};
   Given<double> expert_traffic{1, "1: the fewest bytes"};  ///< of bringing tokens to experts and back
+  double tile_rows = 1;                                    ///< of libraries' products of experts
   Given<Seconds> gathering_routing = routing;              ///< instead, where products gather their tokens themselves
   std::span<const std::string> gathering_formats;          ///< of weights whose products do so in libraries
   std::shared_ptr<const ExpertKernels> experts;            ///< none: layers with experts have no kernels of their own

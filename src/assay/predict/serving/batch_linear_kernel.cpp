@@ -20,9 +20,9 @@ Bytes expert_weight_bytes(const program::Program& program, const program::Step& 
 
 }  // namespace
 
-Seconds ServedKernel::padding(double sequences, double touched) const {
+Seconds ServedKernel::padding(double sequences, double touched, double tile_rows) const {
   if (!(expert_bytes > Bytes()) || kernel.kind != KernelKind::matmul || !(touched > 0.0)) return {};
-  double rows = 128;  // of a tile of libraries
+  double rows = tile_rows;
   if (const auto* known = blocks.of(m(sequences) * tokens_of_row))
     for (const numbers::ExpertBlocks& one : *known) rows = std::min(rows, one.rows);
   const double each = m(sequences) / touched;  // of an expert with tokens

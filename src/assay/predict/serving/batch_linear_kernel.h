@@ -78,8 +78,8 @@ struct ServedKernel {
   /// Chooses the experts of tokens; moves tokens to them or back.
   bool routes() const { return op == program::Op::dispatch; }
   bool moves_tokens() const { return routes() || op == program::Op::combine; }
-  /// Arithmetic at the peak on rows that only fill the blocks of a product of experts.
-  Seconds padding(double sequences, double touched) const;
+  /// Arithmetic at the peak on rows that only fill the blocks of a product of experts, or a library's tiles of so many.
+  Seconds padding(double sequences, double touched, double tile_rows) const;
   bool same_work(const ServedKernel& other) const;
   /// Whether a product that reads the same tensor can be fused with this one, and the fusion.
   bool joins(const ServedKernel& other) const;

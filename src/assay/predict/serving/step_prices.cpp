@@ -161,7 +161,7 @@ void StepPrices::add_block(Block& block, const StepSizes& sizes, ServingTime& ti
     Seconds least = roofline_of(Plain{}, setup_.rates, kernel, load, flops);
     rooflines += kernel.count * least;
     if (kernel.expert_bytes > Bytes() || kernel.narrowed_experts > Bytes()) {
-      time.padding += block.of->layers * kernel.count * kernel.padding(n, touched);
+      time.padding += block.of->layers * kernel.count * kernel.padding(n, touched, setup_.effects.tile_rows);
       load = load_of(kernel, n, fullest);
       least = roofline_of(Plain{}, setup_.rates, kernel, load, flops);
     }

@@ -100,7 +100,7 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
   const double n = layer.layers * kernel.count;
   const KernelLoad load = load_of(kernel, sequences, touched), last = load_of(kernel, sequences, fullest);
   add_ideal(setup, kernel, load, n, time);
-  time.padding += n * kernel.padding(sequences, touched);
+  time.padding += n * kernel.padding(sequences, touched, setup.effects.tile_rows);
   time.rooflines += n * roofline_of(Plain{}, rates, kernel, load, flops);
   std::optional<Origins> origins;
   if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
