@@ -130,7 +130,9 @@ class Loader {
   Result<Array> read(const Weight& weight, const std::string& name, const std::vector<Weight>& others,
                      std::int64_t layer) {
     const model::StoredWeight* place = place_of(name, layer);
-    if (!place) return fail("config.json", fmt::format("the weight {} has no name in such checkpoints", name));
+    if (!place)
+      return fail("config.json", fmt::format("the weight {} has no name in such checkpoints", name),
+                  "catalogue/checkpoints has the names of each family; --as FAMILY takes those of another one");
     Array array;
     for (std::size_t i = 0; i < weight.rank; ++i) array.shape.push_back(weight.dims[i].size);
     const std::string text = layer < 0 ? place->tensor : stored_.prefix + place->tensor;

@@ -15,6 +15,7 @@ namespace assay::model {
 namespace {
 
 constexpr std::string_view checkpoint_folder = "checkpoints/";
+constexpr const char* other_model = "docs/run-models.md has what is computed; `assay serve` predicts any model";
 
 /// The keys of a configuration in expressions.
 class GivenKeys : public Names {
@@ -106,14 +107,15 @@ class PublishedReader {
   }
 
   Result<void> define() {
-    if (!refused_.empty()) return fail(file_, fmt::format("{} is not computed", refused_.front()));
+    if (!refused_.empty()) return fail(file_, fmt::format("{} is not computed", refused_.front()), other_model);
     Definition& definition = model_.definition;
     const Attention* attends = nullptr;
     for (Layer& layer : model_.decoder.kinds) {
       if (layer.attention) attends = &*layer.attention;
       layer.norms_after = number("norms_after", 0) != 0;
     }
-    if (!attends || attends->kv_rank > 0 || model_.encoder) return fail(file_, "such layers are not computed");
+    if (!attends || attends->kv_rank > 0 || model_.encoder)
+      return fail(file_, "such layers are not computed", other_model);
     definition.norm_epsilon = number("norm_epsilon", definition.norm_epsilon);
     definition.attention_cap = number("attention_cap", 0);
     definition.logit_cap = number("logit_cap", 0);
@@ -122,7 +124,7 @@ class PublishedReader {
     const auto* function = std::find_if(std::begin(named_functions), std::end(named_functions),
                                         [&](const NamedFunction& f) { return f.name == wanted; });
     if (function == std::end(named_functions))
-      return fail(file_, fmt::format("the activation {} is not computed", in_quotes(wanted)));
+      return fail(file_, fmt::format("the activation {} is not computed", in_quotes(wanted)), other_model);
     definition.nonlinearity = function->function;
     out.pairs = number("rotary_pairs", 0) != 0;
     out.norm_offset = number("norm_offset", 0);

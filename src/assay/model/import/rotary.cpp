@@ -34,7 +34,8 @@ class RotaryReader {
   /// Fails where the kind is not known.
   Result<Rotary> read(const std::string& place, Definition& definition) const {
     if (plain_.empty() || static_cast<std::int64_t>(dims_) % 2 != 0)
-      return fail(place, fmt::format("{} numbers of a head would turn, which are no pairs", dims_));
+      return fail(place, fmt::format("{} numbers of a head would turn, which are no pairs", dims_),
+                  "head_dim x partial_rotary_factor is even and above 0");
     const std::string name = kind();
     Rotary out{plain_, 1};
     const double factor = number("factor", 1);
@@ -103,7 +104,8 @@ class RotaryReader {
     // Which list holds depends on how long a sequence gets. Those for short ones are taken, and longer ones refused.
     const Json* factors = own_.find("short_factor");
     if (!factors || factors->items.size() != out.frequencies.size())
-      return fail(place, fmt::format("short_factor must list {} numbers", out.frequencies.size()));
+      return fail(place, fmt::format("short_factor must list {} numbers", out.frequencies.size()),
+                  "one for each pair of numbers that turn");
     for (std::size_t i = 0; i < out.frequencies.size(); ++i) out.frequencies[i] /= factors->items[i].number;
     const double factor = number("factor", defaults_.context / original());
     out.amplitude =

@@ -53,7 +53,8 @@ Result<void> check_complete(const model::Transformer& model, const engine::Named
   for (const engine::WeightStart& needed : engine::initial_starts(lower::lower_training(model, {}, {}, {}), model, 0)) {
     const auto found = weights.find(needed.name);
     if (found == weights.end() || found->second.shape != needed.shape)
-      return fail("MODEL", fmt::format("the weight {} is not read from such files", needed.name));
+      return fail("MODEL", fmt::format("the weight {} is not read from such files", needed.name),
+                  "catalogue/checkpoints has the tensors of each family; --as FAMILY reads it as another one");
   }
   return {};
 }
@@ -86,8 +87,10 @@ Result<PublishedModel> read_published_model(const Request& request, const Contex
     return fail("config.json: quantization_config", "packed weights are not run", "take the model in bf16 or fp16");
   const std::int64_t parameters = model::parameter_counts(model).total;
   if (parameters > most_published_parameters)
-    return fail("MODEL", fmt::format("{} has {} parameters, and a run in fp64 on this machine takes at most {}",
-                                     model.id, human_count(parameters), human_count(most_published_parameters)));
+    return fail("MODEL",
+                fmt::format("{} has {} parameters, and a run in fp64 on this machine takes at most {}", model.id,
+                            human_count(parameters), human_count(most_published_parameters)),
+                "take a smaller model of its family");
   ASSAY_TRY(text, read_published_file(directory / "config.json"));
   ASSAY_TRY(config, model::parse_json(text, "config.json"));
   ASSAY_TRY(stored, model::read_published(config, out.imported.family, "config.json", context.catalogue, model));
@@ -136,10 +139,11 @@ Result<std::vector<engine::Prompt>> published_prompts(const Request& request, co
   for (const std::int64_t limit : {model.definition.longest, model.learned_positions})
     if (limit > 0) most = std::min(most, limit);
   for (const engine::Prompt& prompt : out) {
-    if (prompt.tokens.empty()) return fail("--prompt", "a prompt is empty", "");
+    if (prompt.tokens.empty()) return fail("--prompt", "a prompt is empty", "write what is to be continued");
     for (const int token : prompt.tokens)
       if (token >= model.vocabulary + model.extra_embeddings)
-        return fail("--tokens", fmt::format("{} is not one of the model's {} tokens", token, model.vocabulary));
+        return fail("--tokens", fmt::format("{} is not one of the model's {} tokens", token, model.vocabulary),
+                    fmt::format("tokens are 0 to {}", model.vocabulary + model.extra_embeddings - 1));
     if (std::ssize(prompt.tokens) + wanted > most)
       return fail(
           "--new-tokens",
