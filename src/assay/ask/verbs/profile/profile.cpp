@@ -45,29 +45,9 @@ void add_recomputation(const std::optional<trace::RecomputationTimes>& times, re
   out.emplace_back("recomputation", report::Members{{"alone", std::move(alone)}, {"without", std::move(without)}});
 }
 
-}  // namespace
-
-Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(profiles, sources_of(request.arguments(), "FILE", context));
-  ASSAY_TRY(captures, sources_of(request.values("capture"), "--capture", context));
-  return answer_of(request, context, {std::move(profiles), std::move(captures)});
-}
-
-Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
-  constexpr std::size_t at_once = 2;  // may be programs, or BEFORE and AFTER; ranks are read one by one
-  if (sources.profiles.size() <= at_once)
-    for (Source& source : sources.profiles) ASSAY_SET(source, opened(std::move(source)));
-  ASSAY_TRY(program, program_answer(request, context, sources));
-  if (program) return std::move(*program);
-  ASSAY_CHECK(check_inputs(request, "profile"));
-  ASSAY_TRY(query, read_query(request, context, std::move(sources)));
-  if (query.over_time && (request.picture() || request.has("against")))
-    return fail(request.picture() ? "--format" : "--against", "runs over time are compared as a table alone",
-                "name one or two of them", Error::Kind::usage);
-  if (query.over_time) return runs_answer(query);
+/// What the profile itself says.
+void add_profiled(const Query& query, report::Members& out) {
   const trace::DeviceSummary& summary = query.device().summary;
-  report::Response response;
-  report::Members& out = response.results;
   out.emplace_back("file", query.traces[query.device().trace].file);
   if (summary.rank) out.emplace_back("rank", *summary.rank);
   out.emplace_back("device", summary.device);
@@ -95,6 +75,31 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   out.emplace_back("ranks", rank_rows(query));
   add_straggler(query, out);
   add_comparison(query, out);
+}
+
+}  // namespace
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(profiles, sources_of(request.arguments(), "FILE", context));
+  ASSAY_TRY(captures, sources_of(request.values("capture"), "--capture", context));
+  return answer_of(request, context, {std::move(profiles), std::move(captures)});
+}
+
+Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
+  constexpr std::size_t at_once = 2;  // may be programs, or BEFORE and AFTER; ranks are read one by one
+  if (sources.profiles.size() <= at_once)
+    for (Source& source : sources.profiles) ASSAY_SET(source, opened(std::move(source)));
+  ASSAY_TRY(program, program_answer(request, context, sources));
+  if (program) return std::move(*program);
+  ASSAY_CHECK(check_inputs(request, "profile"));
+  ASSAY_TRY(query, read_query(request, context, std::move(sources)));
+  if (query.over_time && (request.picture() || request.has("against")))
+    return fail(request.picture() ? "--format" : "--against", "runs over time are compared as a table alone",
+                "name one or two of them", Error::Kind::usage);
+  if (query.over_time) return runs_answer(query);
+  report::Response response;
+  report::Members& out = response.results;
+  add_profiled(query, out);
   response.table_key = "operations";
   response.notes = query.notes;
   response.headline = query.before ? comparing_headline(out) : headline(query);
