@@ -146,6 +146,12 @@ void add(Array& sum, const Array& addend) {
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += addend.values[i];
 }
 
+void take_larger(Array& largest, const Array& other) {
+  if (largest.shape != other.shape) throw InternalError("arrays of different shapes have no common maximum");
+  for (std::size_t i = 0; i < largest.values.size(); ++i)
+    largest.values[i] = larger(largest.values[i], other.values[i]);
+}
+
 double largest_difference(const Array& a, const Array& b) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape) return infinity;

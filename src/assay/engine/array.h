@@ -1,5 +1,6 @@
 // Dense row-major arrays, with functions to cut, join and transpose them.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,6 +44,10 @@ Array transposed(const Array& array, std::span<const std::size_t> order);
 
 /// Adds element by element; the shapes agree.
 void add(Array& sum, const Array& addend);
+/// The larger one of two numbers; not a number if one of them is none.
+inline double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
+/// Takes the larger one, element by element; the shapes agree.
+void take_larger(Array& largest, const Array& other);
 
 /// The largest absolute difference between elements; infinite if the shapes differ or one of two values is not a
 /// number. Two that are both not numbers are equal.

@@ -8,10 +8,10 @@ namespace {
 /// a modulo n, never negative.
 std::size_t wrapped(std::int64_t a, std::int64_t n) { return static_cast<std::size_t>((a % n + n) % n); }
 
-/// Sums over the group of one axis, cut along `dim` into blocks; each device keeps its own. A ring adds up while
-/// passing blocks on.
+/// Sums over the group of one axis, or what else `combine` makes of two arrays, cut along `dim` into blocks; each
+/// device keeps its own. A ring combines while passing blocks on.
 Shards scatter_sums(VirtualDevices& devices, const Shards& shards, int axis, std::size_t dim, std::int64_t block,
-                    Dtype dtype) {
+                    Dtype dtype, Combine combine) {
   const std::int64_t n = devices.mesh().size(axis);
   const auto place = [&](std::size_t device) { return devices.at(device)[static_cast<std::size_t>(axis)]; };
   const auto own = [&](std::size_t device, std::int64_t index) {
@@ -24,7 +24,7 @@ Shards scatter_sums(VirtualDevices& devices, const Shards& shards, int axis, std
     for (std::size_t d : devices.here()) devices.send(d, devices.neighbour(d, axis, 1), std::move(sums[d]), dtype);
     for (std::size_t d : devices.here()) {
       sums[d] = devices.receive(d, devices.neighbour(d, axis, -1));
-      add(sums[d], own(d, place(d) - step - 2));
+      combine(sums[d], own(d, place(d) - step - 2));
     }
   }
   return sums;
@@ -97,21 +97,22 @@ Shards all_gather(VirtualDevices& devices, const Shards& shards, const std::vect
 }
 
 Shards reduce_scatter(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, std::size_t dim,
-                      Dtype dtype) {
+                      Dtype dtype, Combine combine) {
   if (axes.empty()) return shards;
   Shards sums;
   std::int64_t size = shards[devices.here().front()].shape[dim];
   for (std::size_t i = 0; i < axes.size(); ++i) {
     size = block_size(size, devices.mesh().size(axes[i]));
-    sums = scatter_sums(devices, i == 0 ? shards : sums, axes[i], dim, size, dtype);
+    sums = scatter_sums(devices, i == 0 ? shards : sums, axes[i], dim, size, dtype, combine);
   }
   return sums;
 }
 
-Shards all_reduce(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, Dtype dtype) {
+Shards all_reduce(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, Dtype dtype,
+                  Combine combine) {
   Shards flat = shards;
   for (Array& shard : flat) shard.shape = {static_cast<std::int64_t>(shard.values.size())};
-  Shards out = all_gather(devices, reduce_scatter(devices, flat, axes, 0, dtype), axes, 0, dtype);
+  Shards out = all_gather(devices, reduce_scatter(devices, flat, axes, 0, dtype, combine), axes, 0, dtype);
   for (std::size_t d : devices.here()) out[d].shape = shards[d].shape;
   return out;
 }

@@ -21,12 +21,16 @@ std::vector<Shards> exchange_blocks(VirtualDevices& devices, std::vector<Shards>
 Shards all_gather(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, std::size_t dim,
                   Dtype dtype);
 
+/// What a reduction does to what it has and what arrives: add() or take_larger().
+using Combine = void (*)(Array& held, const Array& arriving);
+
 /// Sums over the group; each device keeps its chunk along `dim`.
 Shards reduce_scatter(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, std::size_t dim,
-                      Dtype dtype);
+                      Dtype dtype, Combine combine = &add);
 
 /// Sums over the group on every device: scattered, then gathered.
-Shards all_reduce(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, Dtype dtype);
+Shards all_reduce(VirtualDevices& devices, const Shards& shards, const std::vector<int>& axes, Dtype dtype,
+                  Combine combine = &add);
 
 /// Sends from position `first` to position `second` of an axis for every pair; devices that receive nothing get zeros.
 Shards permute(VirtualDevices& devices, const Shards& shards, int axis,

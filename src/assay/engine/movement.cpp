@@ -178,8 +178,8 @@ Shards run_permute(VirtualDevices& devices, const Move& move, const Shards& shar
   return out;
 }
 
-Shards run_collective(VirtualDevices& devices, program::Collective kind, const Move& move, const Shards& shards) {
-  switch (kind) {
+Shards run_collective(VirtualDevices& devices, const program::Step& step, const Move& move, const Shards& shards) {
+  switch (step.collective) {
     case program::Collective::all_gather:
       return run_all_gather(devices, move, shards);
     case program::Collective::all_to_all:
@@ -189,7 +189,8 @@ Shards run_collective(VirtualDevices& devices, program::Collective kind, const M
     case program::Collective::reduce_scatter:
       return run_reduce_scatter(devices, move, shards);
     case program::Collective::all_reduce:
-      return all_reduce(devices, shards, axes_of(move.axes), move.before.dtype);
+      return all_reduce(devices, shards, axes_of(move.axes), move.before.dtype,
+                        step.takes_largest() ? &take_larger : &add);
     default:
       throw InternalError("this collective does not reshard");
   }
@@ -265,7 +266,7 @@ Moved run_movement(VirtualDevices& devices, const program::Step& step, const pro
   Moved moved;
   moved.shards = step.op == program::Op::slice ? sliced(devices, before, after, shards)
                  : permutation ? permute(devices, shards, axes_of(step.axes).front(), permutation->pairs, before.dtype)
-                               : run_collective(devices, step.collective, {before, after, step.axes}, shards);
+                               : run_collective(devices, step, {before, after, step.axes}, shards);
   if (!devices.idle()) throw InternalError("a message was not received");
   for (std::size_t d : devices.here()) {
     const Bytes got = devices.received()[d] - earlier[d];

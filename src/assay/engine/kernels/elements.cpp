@@ -154,7 +154,7 @@ Array summed_up(const Array& x, std::int64_t elements, const Shape& strides) {
 Array largest_of(const Array& x, std::int64_t elements, const Shape& strides) {
   Array out{{elements}, std::vector<double>(at(elements), -std::numeric_limits<double>::infinity())};
   each_element(x.shape, {{&out, strides}}, [&](std::size_t i, const std::array<std::size_t, 3>& places) {
-    out.values[places[0]] = std::max(out.values[places[0]], x.values[i]);
+    out.values[places[0]] = larger(out.values[places[0]], x.values[i]);
   });
   return out;
 }

@@ -380,6 +380,60 @@ TEST(TextProgram, ARowThatATableLacksIsFound) {
   EXPECT_EQ(both->run.beyond->rows, 3);
 }
 
+TEST(TextProgram, MaximaAndSoftmaxesOverSplitDimensionsMoveARowsNumbersAlone) {
+  // Four rows a device: a maximum, a sum and a picked logit for the loss, one sum and the weights' gradients for the
+  // rest.
+  const std::string loss =
+      "mesh X=2, Y=4; dims B=8, V=64; input logits[B_X, V_Y]; input t[B_X] = random 1 below V; "
+      "p[B, V] = softmax(logits, V); picked[B] = sum(where(iota(V) == t, p, 0), V); loss = -mean(log(picked), B); "
+      "result loss; gradients of loss";
+  expect_as_on_one_device(loss);
+  const double row = 2.0 * 0.75 * 4 * 2, scalar = 2.0 * 0.5 * 2;
+  EXPECT_EQ(run_both(loss)->run.predicted.value(), 4 * row + scalar);
+  // Elements that are equally large share the gradient, wherever they are.
+  expect_as_on_one_device(
+      "mesh X=4; dims A=4, B=8; input x[A, B_X] = 0.5; input y[A, B_X]; loss = sum(max(x, B) * max(y, B), A); "
+      "result loss; gradients of loss");
+  expect_as_on_one_device("mesh X=4; dims A=4, B=8; mode explicit; input x[A, B_X]; p = softmax(x, B); result p");
+  EXPECT_EQ(
+      collectives_of(
+          run_both("mesh X=4; dims A=4, B=8; mode explicit; input x[A, B_X]; p = softmax(x, B); result p")->sharded),
+      (std::vector<std::string>{"all-reduce", "all-reduce"}));
+}
+
+TEST(TextProgram, AMaximumOverDevicesOfWhatIsNoNumberIsNone) {
+  const auto both = run_both("mesh X=4; dims I=8; input x[I_X]; y = max(log(x), I); result y");
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(std::isnan(both->run.results.at("y").values[0]));
+  EXPECT_EQ(both->run.facts.disagreement, 0.0);
+}
+
+TEST(TextProgram, SumsAreAddedUpBeforeTheyEnd) {
+  const auto kinds = [](const char* text) {
+    expect_as_on_one_device(text);
+    return collectives_of(run_both(text)->sharded);
+  };
+  EXPECT_EQ(kinds("mesh X=4; dims B=8, D=16; input x[B_X, D]; acc[D] = 0; "
+                  "for i in 0..3 { acc[D] = acc + sum(square(x + i), B) }; result acc[D]")
+                .size(),
+            1u);
+  // The weights of fully sharded data parallelism: gathered once, and their gradients of both uses scattered once.
+  EXPECT_EQ(
+      kinds("mesh X=4; dims B=8, D=16, F=16; input x[B_X, D]; input w[D_X, F]; wg[D, F] {} = w; y[B_X, F] = x * wg; "
+            "z[B_X, F] = tanh(x) * wg; loss = sum(square(y), B, F) + sum(square(z), B, F); result loss; "
+            "gradients of loss"),
+      (std::vector<std::string>{"all-gather", "all-reduce", "reduce-scatter"}));
+}
+
+TEST(TextProgram, WhatTheLastRoundOfARingSendsIsNotSent) {
+  const char* text =
+      "mesh X=4; dims S=8, T=8, H=4; mode manual; input q[S_X, H]; input k[T_X, H]; o = 0; "
+      "for i in 0..4 { s[S, T] = q * k; o[S, H] = o + s * k; k = ppermute(k, X, 1) }; result o[S_X, H]; "
+      "expect z[S, T] = q * k; expect o[S, H] = z * k";
+  expect_as_on_one_device(text);
+  EXPECT_EQ(collectives_of(run_both(text)->sharded), (std::vector<std::string>(3, "permute")));
+}
+
 TEST(TextProgram, MeshesOfManyAxesAreBounded) {
   if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   expect_as_on_one_device(

@@ -37,8 +37,8 @@ std::string step_text(const Mesh& mesh, const std::function<Tensor(int)>& tensor
     if (id >= 0) inputs += (inputs.empty() ? "" : step.op == Op::add ? " + " : ", ") + text(id);
   if (step.op == Op::add) return fmt::format("{} = {}", outputs, inputs);
   if (is_movement(step.op))
-    return fmt::format("{} = {}_{}({})", outputs, step.op == Op::slice ? "Slice" : facts(step.collective).notation,
-                       axes_text(mesh, step.axes), inputs);
+    return fmt::format("{} = {}{}_{}({})", outputs, step.op == Op::slice ? "Slice" : facts(step.collective).notation,
+                       step.takes_largest() ? "Max" : "", axes_text(mesh, step.axes), inputs);
   if (outputs.empty()) return fmt::format("{}({})", name(step), inputs);
   return fmt::format("{} = {}({})", outputs, name(step), inputs);
 }

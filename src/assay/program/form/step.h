@@ -42,12 +42,14 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   bool is_centred = false;  ///< norms only: subtracts the mean
   Collective collective = Collective::all_gather;  ///< the kind, if the operation is a collective
   /// Activation: the function, a model::Activation; attention: a model::JoinedProjection; rotate: a model::Rotation;
-  /// loss: a model::Logits; norm: 1 where libraries write it as single operations.
+  /// loss: a model::Logits; norm: 1 where libraries write it as single operations; all-reduce: 1 where it takes the
+  /// largest elements instead of sums.
   std::uint8_t composed = 0;
   bool is_joined = false;      ///< activations only: gate and input are halves of one tensor
   std::int32_t repeated = -1;  ///< the step of the forward pass that is recomputed
 
   bool is(Collective kind) const { return op == Op::collective && collective == kind; }
+  bool takes_largest() const { return is(Collective::all_reduce) && composed == 1; }
 };
 static_assert(sizeof(Step) == 64);
 

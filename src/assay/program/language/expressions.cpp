@@ -184,6 +184,17 @@ Result<int> Typing::mapped(std::size_t at, program::Function function, std::vect
                              is_manual() ? "one of them is split over devices: gather it, or split the other"
                                          : "one of them is a chunk");
     }
+  // Loops add to a zero at first. Left out, it lets them add up partial sums.
+  if (function == program::Function::add)
+    for (const std::size_t k : {0, 1}) {
+      const Value& zero = graph_.value(in[k]);
+      const bool is_zero =
+          zero.given == Value::Given::number && zero.fill.kind == Fill::Kind::constant && zero.fill.constant == 0.0;
+      const Dims& other = graph_.value(in[1 - k]).dims;
+      const bool keeps_order = !wanted || std::equal(other.begin(), other.end(), wanted->begin(), wanted->end(),
+                                                     [](const Dim& have, int id) { return have.id == id; });
+      if (is_zero && keeps_order && other.size() == dims.size()) return in[1 - k];
+    }
   Value value;
   value.at = at;
   value.op = program::Op::map;
@@ -192,7 +203,7 @@ Result<int> Typing::mapped(std::size_t at, program::Function function, std::vect
     if (const int place = find_dim(dims, id); place >= 0) value.dims.push_back(dims[static_cast<std::size_t>(place)]);
   if (value.dims.size() != dims.size()) value.dims = dims;
   const bool alike = std::all_of(in.begin(), in.end(), [&](int id) { return graph_.value(id).dims == value.dims; });
-  if (function == program::Function::add && alike && !dims.empty()) {  // sums of partial sums may stay partial
+  if (function == program::Function::add && alike) {  // sums of partial sums may stay partial
     value.op = program::Op::add;
     value.detail = -1;
   }

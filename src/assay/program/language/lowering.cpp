@@ -175,7 +175,49 @@ class Lowering {
       out_.results.push_back({value.name, end});
       return end;
     }
-    return resharded(operation(value, value.dims, in, choice.made), choice.kept);
+    const bool ends_within = axes_within(value, graph_.value(value.in[0]).dims, choice.in[0]) != 0;
+    const int made = !ends_within              ? operation(value, value.dims, in, choice.made)
+                     : value.op == Op::softmax ? split_softmax(value, in[0], choice.made)
+                                               : split_largest(value, in[0], choice.in[0], choice.made);
+    return resharded(made, choice.kept);
+  }
+
+  /// The largest elements over dimensions of which devices hold parts: those of each device, then of all.
+  int split_largest(const Value& value, int x, const Sharding& held, const Sharding& made) {
+    Sharding partial = made;
+    partial.unreduced = axes_within(value, graph_.value(value.in[0]).dims, held);
+    const int own = operation(value, value.dims, {x}, partial);
+    const int out = move(own, program::Collective::all_reduce, partial.unreduced, made, true);
+    program_.steps.back().composed = 1;
+    return out;
+  }
+
+  /// A softmax over a dimension of which devices hold parts: a maximum and a sum of all devices. The maximum only keeps
+  /// numbers small, so that it has no gradient.
+  int split_softmax(const Value& value, int x, const Sharding& made) {
+    const auto along = at(value.detail);
+    Value largest = value, sum = value;
+    largest.op = Op::largest;
+    sum.op = Op::sum;
+    Sharding reduced = made;
+    std::move(reduced.dims.begin() + value.detail + 1, reduced.dims.end(), reduced.dims.begin() + value.detail);
+    reduced.dims.back() = {};
+    for (Value* one : {&largest, &sum}) {
+      one->detail = -1;
+      one->dims.erase(one->dims.begin() + value.detail);
+    }
+    largest.has_whole_numbers = true;
+    const auto mapped = [&](program::Function function, const std::vector<int>& in) {
+      const int out = add_tensor(value.name, value.dims, made, value.has_whole_numbers);
+      emit(Op::map, in, out, static_cast<int>(function));
+      return out;
+    };
+    const int most = split_largest(largest, x, made, reduced);
+    const int powers = mapped(program::Function::exp, {mapped(program::Function::subtract, {x, most})});
+    Sharding partial = reduced;
+    partial.unreduced = made.dims[along].set();
+    const int all = resharded(operation(sum, sum.dims, {powers}, partial), reduced);
+    return mapped(program::Function::divide, {powers, all});
   }
 
   int operation(const Value& value, const Dims& dims, const std::vector<int>& in, const Sharding& made) {

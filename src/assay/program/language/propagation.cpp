@@ -237,12 +237,32 @@ class Propagation {
       option.cost += gradient_cost(with, k, option.gradients.back());
       option.choice.in.push_back(needed);
     }
-    option.choice.made = option.choice.kept = result_sharding(with.rows, split);
+    option.choice.made = result_sharding(with.rows, split);
+    if (!with.value.in.empty()) end_within(with, option);
+    option.choice.kept = option.choice.made;
     option.cost += option.moved;
     if (!with.value.ends && with.value.op == program::Op::product)
       option.cost +=
           (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(graph_, with.rows, split).value();
     return option;
+  }
+
+  /// Maxima and softmaxes over split dimensions end what they reduce by themselves, before anybody reads their result:
+  /// a maximum by one AllReduce, a softmax by one of maxima and one of sums. Their gradients sum once more.
+  void end_within(const Setting& with, Option& option) {
+    const Value& operand = graph_.value(with.value.in[0]);
+    const AxisSet axes = axes_within(with.value, operand.dims, option.choice.in[0]);
+    if (axes == 0) return;
+    option.choice.made.unreduced = 0;
+    const bool is_softmax = with.value.op == program::Op::softmax;
+    double bytes = bytes_of(with.value, option.choice.made);
+    if (is_softmax) {
+      const auto d = at(with.value.detail);
+      bytes /= static_cast<double>(program::local_size(graph_.mesh, operand.dims[d].size, option.choice.in[0].dims[d]));
+    }
+    const double each = prices_(program::Collective::all_reduce, axes, Bytes(bytes));
+    option.moved += is_softmax ? 2.0 * each : each;
+    if (differentiates(with.value)) option.cost += each;
   }
 
   /// The gradient of an operand is a partial sum over the axes that split what the operand lacks.

@@ -63,8 +63,7 @@ std::vector<Row> rows_of(const Graph& graph, const Value& value) {
   using program::Op;
   for (Row& row : rows) {
     const bool is_own = row.operand[0] >= 0 && row.operand[0] == value.detail;
-    if (value.op == Op::largest && row.result < 0) row.splits = false;
-    if ((value.op == Op::softmax || value.op == Op::chunk || value.op == Op::put) && is_own) row.splits = false;
+    if ((value.op == Op::chunk || value.op == Op::put) && is_own) row.splits = false;
   }
   return rows;
 }
@@ -79,6 +78,16 @@ bool is_linear_in(const Value& value, std::size_t operand) {
   const auto function = static_cast<Function>(value.detail);
   if (function == Function::multiply) return true;
   return operand == 0 && (function == Function::copy || function == Function::negate || function == Function::divide);
+}
+
+program::AxisSet axes_within(const Value& value, const Dims& operand, const program::Sharding& sharding) {
+  program::AxisSet axes = 0;
+  if (value.ends || (value.op != program::Op::largest && value.op != program::Op::softmax)) return axes;
+  for (std::size_t d = 0; d < operand.size(); ++d)
+    if (value.op == program::Op::softmax ? static_cast<int>(d) == value.detail
+                                         : find_dim(value.dims, operand[d].id) < 0)
+      axes |= sharding.dims[d].set();
+  return axes;
 }
 
 program::Sharding operand_sharding(const std::vector<Row>& rows, const Split& split, std::size_t operand) {

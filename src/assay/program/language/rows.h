@@ -21,6 +21,9 @@ std::vector<Row> rows_of(const Graph& graph, const Value& value);
 /// Whether the operation of partial sums gives partial sums, if operand k is the one that is partial.
 bool is_linear_in(const Value& value, std::size_t operand);
 
+/// The axes that split what a maximum or a softmax runs over: it ends maxima and sums over them by itself.
+program::AxisSet axes_within(const Value& value, const Dims& operand, const program::Sharding& sharding);
+
 /// How mesh axes split the rows of an operation. Each axis is on one row, or marks partial sums of one operand (of all
 /// operands of a sum), or none.
 struct Split {

@@ -45,7 +45,34 @@ Result<Graph> Typing::run() {
   ASSAY_CHECK(declare());
   ASSAY_CHECK(run_statements(syntax_.statements));
   ASSAY_CHECK(finish());
+  drop_unused();
   return std::move(graph_);
+}
+
+void Typing::drop_unused() {
+  std::vector<Value>& values = graph_.values;
+  std::vector<int> number(values.size(), -1);  // in the end; until then, 0 for what is used
+  const auto use = [&](int id) { number[static_cast<std::size_t>(id)] = 0; };
+  for (int id : graph_.results) use(id);
+  if (graph_.loss >= 0) use(graph_.loss);
+  for (std::size_t v = values.size(); v-- > 0;) {
+    if (values[v].given == Value::Given::input) number[v] = 0;
+    if (number[v] == 0)
+      for (int id : values[v].in) use(id);
+  }
+  int next = 0;
+  for (int& one : number)
+    if (one == 0) one = next++;
+  const auto renumber = [&](int& id) { id = number[static_cast<std::size_t>(id)]; };
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (number[v] < 0) continue;
+    for (int& id : values[v].in) renumber(id);
+    if (values[v].given == Value::Given::gradient) renumber(values[v].detail);
+    if (number[v] < static_cast<int>(v)) values[static_cast<std::size_t>(number[v])] = std::move(values[v]);
+  }
+  values.resize(static_cast<std::size_t>(next));
+  for (int& id : graph_.results) renumber(id);
+  if (graph_.loss >= 0) renumber(graph_.loss);
 }
 
 Result<void> Typing::declare() {
@@ -235,6 +262,12 @@ Result<void> Typing::assign(const Statement& statement) {
     return source_.error(target.name.at, "a sharding needs the dimensions of the tensor", "write NAME[B, D] {}");
   }
   ASSAY_TRY(id, value_of(*statement.value, wanted));
+  if (const Value& given = graph_.value(id);
+      given.given == Value::Given::number && given.dims.empty() && wanted && !is_manual()) {
+    Value filled = given;  // acc[B, D] = 0
+    filled.dims = dims;
+    ASSAY_SET(id, add(std::move(filled)));
+  }
   int made = id;
   if (wanted) {
     const Dims& have = graph_.value(id).dims;
@@ -255,8 +288,10 @@ Result<void> Typing::assign(const Statement& statement) {
   const bool reorders = wanted && !std::equal(wanted->begin(), wanted->end(), graph_.value(made).dims.begin(),
                                               [](int dim, const Dim& have) { return have.id == dim; });
   const bool pins = target.is_pinned() && reading_ == Reading::sharded;
-  if (reorders || (pins && (is_other || graph_.value(made).given != Value::Given::no)))
+  if (reorders)
     ASSAY_SET(made, mapped(statement.value->at, program::Function::copy, {made}, wanted));
+  else if (pins && (is_other || graph_.value(made).given != Value::Given::no))
+    ASSAY_SET(made, viewed(*statement.value, made, Dims(graph_.value(made).dims)));
   if (pins) {
     if (is_manual())
       return source_.error(target.name.at, "in a manual program, tensors are those of one device",

@@ -31,6 +31,8 @@ class Typing {
   /// Gradients that later lines use: dNAME of every input that the tensor depends on.
   Result<void> take_gradients(const Statement& statement);
   Result<void> finish();
+  /// Drops what neither a result nor a gradient depends on, such as what the last round of a loop sends. Inputs stay.
+  void drop_unused();
   Result<Dims> dims_of(const WrittenTensor& tensor) const;
   Result<program::Sharding> sharding_of(const WrittenTensor& tensor, const Dims& dims, bool dims_are_local) const;
   Result<program::AxisList> axes_of(const Word& word, program::AxisSet& used) const;

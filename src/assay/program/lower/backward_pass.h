@@ -64,6 +64,9 @@ class BackwardPass {
   // --- a function for each gradient rule, program/lower/gradient_rules.cpp
   void transpose_step(program::GradientRule rule, const program::Step& step);
   void transpose_per_input(const program::Step& step);
+  /// A maximum over a dimension of which devices hold parts: elements as large as the largest share its gradient, on
+  /// whatever device they are.
+  void transpose_split_largest(const program::Step& step);
   void transpose_product(const program::Step& step);
   void transpose_norm(const program::Step& step);
   void transpose_attention(const program::Step& step);

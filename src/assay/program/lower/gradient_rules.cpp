@@ -156,13 +156,18 @@ program::AxisSet BackwardPass::partial_by_others(const program::Step& step, int 
 }
 
 void BackwardPass::transpose_per_input(const program::Step& step) {
+  if (step.op == program::Op::largest && program_.tensor(step.out[0]).sharding.unreduced != 0)
+    return transpose_split_largest(step);
   if (std::none_of(step.in.begin(), step.in.end(), [&](int id) { return wants_gradient(id); })) return;
   const program::OpGradient& rule = program::facts(step.op).gradient;
   program::Step back;
   back.op = *rule.op;
   std::size_t n = 0;
   program::AxisSet late = 0;
-  const program::AxisSet staying = rule.is_linear ? common_sums(step) : program::AxisSet{0};
+  // What a function of one tensor returns is as large as what arrives: its partial sums end together with others.
+  const bool is_of_one = step.op == program::Op::map &&
+                         std::count_if(step.in.begin(), step.in.end(), [&](int id) { return wants_gradient(id); }) == 1;
+  const program::AxisSet staying = rule.is_linear || is_of_one ? common_sums(step) : program::AxisSet{0};
   for (int id : step.out)
     if (id >= 0) {
       const int g = gradient(id, staying);
@@ -191,6 +196,25 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
   n = 0;
   for (int id : step.in)
     if (has_gradient(id)) accumulate(id, back.out[n++]);
+}
+
+void BackwardPass::transpose_split_largest(const program::Step& step) {
+  const int x = step.in[0], own = step.out[0], dy = gradient(own);
+  if (dy < 0 || !wants_gradient(x)) return;
+  const program::Step& ends = program_.steps[at(program_.tensor(own).producer + 1)];
+  if (!ends.takes_largest() || ends.in[0] != own) throw InternalError("a maximum of parts does not end");
+  const int most = ends.out[0];
+  const auto mapped = [&](program::Function function, int of, int a, int b) {
+    const int made = make_gradient(of);
+    program_.tensors[at(made)].sharding = reduced_sharding(program_.tensor(of));
+    build_.emit(program::Op::map, {a, b}, {made}).detail = static_cast<std::int16_t>(function);
+    return made;
+  };
+  const int is_largest = mapped(program::Function::equal, x, forward_value(x), forward_value(most));
+  const int count = make_gradient(own, program_.tensor(own).sharding.unreduced);
+  build_.emit(program::Op::sum, {is_largest}, {count});
+  const int share = mapped(program::Function::divide, most, dy, build_.settle_sums(count));
+  accumulate(x, mapped(program::Function::multiply, x, is_largest, share));
 }
 
 void BackwardPass::transpose_dispatch(const program::Step& step) {
@@ -260,6 +284,7 @@ void BackwardPass::reshard_gradient(const program::Step& step) {
   if (dy < 0 || step.out[0] == sums_) return;
   if (step.detail >= 0 && (step.is(program::Collective::permute) || step.is(program::Collective::ragged_all_to_all)))
     return send_back(step);
+  if (step.takes_largest()) return accumulate(x, gradient(step.out[0]));
   if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
   // A narrow product that made partial sums gathers their gradient in its own format.
   if (build_.narrow_products_ && step.op == program::Op::collective && program::scatters(step.collective) &&

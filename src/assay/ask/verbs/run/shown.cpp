@@ -102,8 +102,9 @@ Result<report::Items> shown_rows(const language::Compiled& compiled, const engin
   for (const language::GivenTensor& given : compiled.given)
     if (given.kind == language::Value::Given::input) show(given.tensor, "given");
   for (const program::Step& step : program.steps) {
-    // A view shows nothing new: its operand holds the same.
-    if (step.op == program::Op::view || step.op == program::Op::view_grad) continue;
+    // A view shows nothing new but its name: its operand holds the same.
+    const bool is_view = step.op == program::Op::view || step.op == program::Op::view_grad;
+    if (is_view && name_of(program.tensor(step.in[0])) == name_of(program.tensor(step.out[0]))) continue;
     for (int id : step.out)
       if (id >= 0) show(id, language::listed_text(compiled, step));
   }
