@@ -267,6 +267,70 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
   EXPECT_GT(explained, 1000u);
 }
 
+std::string drawn_serving(std::mt19937& draw) {
+  const std::vector<std::string> models{"llama-3-8b",  "llama-3-70b", "mixtral-8x7b", "qwen3-30b-a3b",
+                                        "deepseek-v2", "gemma-2-27b", "jamba-v0.1",   "gpt-oss-20b"};
+  const std::vector<std::string> clusters{"h100-sxm:8", "h200-sxm:16", "tpu-v5e:4x4", "mi300x:8", "a100-sxm-80:8"};
+  const std::vector<std::string> options{"", " --tp 8", " --tp 4", " --pp 2", " --tp 2 --ep 4", " --software any"};
+  return fmt::format("serve {} --on {} --batch {} --prompt {} --output 64{} --explain --list", any_of(models, draw),
+                     any_of(clusters, draw), 1u << draw() % 9, 128u << draw() % 5, any_of(options, draw));
+}
+
+/// The values that an answer's explanation reaches, by name.
+std::map<std::string, std::set<double>> explained_values(const report::Response& response) {
+  std::map<std::string, std::set<double>> values;
+  std::vector<int> left = response.derived;
+  std::vector<bool> seen(static_cast<std::size_t>(response.ledger.size()), false);
+  while (!left.empty()) {
+    const int id = left.back();
+    left.pop_back();
+    if (id < 0 || seen[static_cast<std::size_t>(id)]) continue;
+    seen[static_cast<std::size_t>(id)] = true;
+    const Node& node = response.ledger.at(id);
+    values[node.name].insert(node.quantity.value);
+    left.insert(left.end(), {node.lhs, node.rhs});
+  }
+  return values;
+}
+
+/// Every kernel and every collective of a listed step of a server has its number in the explanation, to the last bit,
+/// and all of them add up to the kernels and collectives of a step there. Returns how many.
+std::size_t expect_served(const report::Response& response, std::string_view key, const std::string& line) {
+  const auto values = explained_values(response);
+  const auto rows = report::find_path(report::Value(response.results), key);
+  EXPECT_TRUE(rows) << line;
+  std::size_t explained = 0;
+  double sum = 0.0;
+  for (const report::Value& row : *rows->items()) {
+    const std::string step = text_of(row, "step");
+    const double time = value_of(row, "time");
+    sum += value_of(row, "time_of_all");
+    if (!(time > 0.0)) continue;
+    ++explained;
+    const auto known = values.find(step);
+    EXPECT_TRUE(known != values.end() && known->second.contains(time))
+        << key << ": " << step << ", " << time << " s, of " << line;
+  }
+  const auto sums = values.find("kernels and collectives");
+  EXPECT_TRUE(sums != values.end() && std::any_of(sums->second.begin(), sums->second.end(),
+                                                  [&](double whole) { return std::abs(whole - sum) <= 1e-12 * sum; }))
+      << key << ": " << sum << " s in all, of " << line;
+  return explained;
+}
+
+TEST(Agreement, AServedStepIsExplainedAsItIsListed) {
+  std::mt19937 draw(31);
+  std::vector<std::string> lines;
+  for (int i = 0; i < 50; ++i) lines.push_back(drawn_serving(draw));
+  std::size_t explained = 0;
+  for (const std::string& line : testing::sampled(lines)) {
+    const auto response = drawn_answer(line);
+    if (!response || response->outcome != report::Outcome::ok) continue;
+    explained += expect_served(*response, "decode_steps", line) + expect_served(*response, "prefill_steps", line);
+  }
+  EXPECT_GT(explained, testing::sampled_every() > 1 ? 0u : 1000u);
+}
+
 /// Places on an axis are a straight line of values, or of their logarithms.
 void expect_straight(std::vector<std::pair<double, double>> of, const std::string& line) {
   const auto [first, last] =

@@ -164,7 +164,8 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const auto first = serving::first_token<Traced>(num, query.question.path, static_cast<double>(query.question.prompt),
                                                   serving::steady_server(query.question, point.strategy, point.batch),
                                                   {steps.mixed, steps.decode, steps.prefill});
-  response.derived = {critical.id, per_chip.id, steps.prefill.id, num.named("first token", first.time()).id};
+  response.derived = {critical.id, per_chip.id, steps.decode.id, steps.prefill.id,
+                      num.named("first token", first.time()).id};
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
     const auto hourly = num.given("price of a chip", price->value.value, price->value.source);
     response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, tokens).id);
