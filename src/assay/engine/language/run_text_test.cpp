@@ -141,6 +141,13 @@ TEST(TextProgram, AnExplicitResultSaysTheCollective) {
   EXPECT_NE(open.error().hint.find("out[B_X, F_Y] (16 B received)"), std::string::npos) << open.error().hint;
 }
 
+TEST(TextProgram, AnExplicitProductGathersASummedDimensionThatOneOperandSplits) {
+  const auto both = run_both(
+      "mesh X=4; dims B=8, D=16, F=4; mode explicit; input x[B_X, D]; input w[D_X, F]; out[B, F] = x * w; result out");
+  ASSERT_TRUE(both);
+  EXPECT_EQ(collectives_of(both->sharded), std::vector<std::string>{"all-gather"});
+}
+
 TEST(TextProgram, ShardingsAreChosenForTheWholeProgram) {
   // Alone, the first product would scatter its sums for half the bytes; but the second one needs them all.
   const std::string text =

@@ -427,16 +427,19 @@ class Propagation {
     for (std::size_t r = 0; r < with.rows.size(); ++r) {
       const Row& row = with.rows[r];
       AxisList list;
+      std::size_t split_operands = 0;
       for (std::size_t k = 0; k < with.value.in.size(); ++k) {
         if (row.operand[k] < 0) continue;
         const AxisList own = with.held[k]->front().dims[at(row.operand[k])];
         if (own.empty()) continue;
         if (!list.empty() && !(list == own)) return std::nullopt;
         list = own;
+        ++split_operands;
       }
       if (list.empty() || !row.splits) continue;  // a dimension that is needed whole is gathered
-      const bool is_product = !with.value.ends && with.value.op == program::Op::product;
-      if ((used & list.set()) || (is_product && row.result < 0)) return std::nullopt;
+      const bool is_summed = !with.value.ends && with.value.op == program::Op::product && row.result < 0;
+      if (is_summed && split_operands < 2) continue;  // the other operand has it whole: weights of FSDP are gathered
+      if ((used & list.set()) || is_summed) return std::nullopt;
       used |= list.set();
       split.rows[r] = list;
     }
