@@ -415,6 +415,22 @@ TEST(TextProgram, AMaximumOverDevicesOfWhatIsNoNumberIsNone) {
   EXPECT_EQ(both->run.facts.disagreement, 0.0);
 }
 
+TEST(TextProgram, AFunctionIsItsLinesWrittenOut) {
+  const std::string head = "mesh X=2, Y=2; dims B=8, D=8, F=16; input x[B_X, D]; input w[D, F_Y]; input u[F_Y, D]; ";
+  const std::string called = head +
+                             "def block(x, w, u) { h[B, F] = gelu(x * w); return x + h * u }; "
+                             "def two(x, w, u) { y[B, D] = block(x, w, u); return block(y, w, u) }; "
+                             "y[B, D] = two(x, w, u); result y; loss = sum(square(y), B, D); gradients of loss";
+  const std::string written = head +
+                              "h[B, F] = gelu(x * w); y[B, D] = x + h * u; h[B, F] = gelu(y * w); y[B, D] = y + h * u; "
+                              "result y; loss = sum(square(y), B, D); gradients of loss";
+  expect_as_on_one_device(called);
+  const auto one = run_both(called), other = run_both(written);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->run.results, other->run.results);
+  EXPECT_EQ(one->run.predicted.value(), other->run.predicted.value());
+}
+
 TEST(TextProgram, SumsAreAddedUpBeforeTheyEnd) {
   const auto kinds = [](const char* text) {
     expect_as_on_one_device(text);

@@ -64,9 +64,21 @@ Result<int> Typing::call(const Expression& call, const Wanted& wanted) {
   for (const program::FunctionFacts& each : program::functions::table)
     if (each.name == call.text) return map_call(call, wanted, each.function);
   std::vector<std::string> known;
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    if (functions_[i]->target.name.text == call.text) return call_own(call, i, wanted);
+    known.push_back(functions_[i]->target.name.text);
+  }
   for (const Functions::Row& row : Functions::rows) known.emplace_back(row.name);
   for (const program::FunctionFacts& each : program::functions::table) known.emplace_back(each.name);
   return source_.error(call.at, fmt::format("unknown function {}", in_quotes(call.text)), suggestion(call.text, known));
+}
+
+bool Typing::is_function(std::string_view name) const {
+  const auto is_named = [&](const auto& one) { return one.name == name; };
+  return std::any_of(std::begin(Functions::rows), std::end(Functions::rows), is_named) ||
+         std::any_of(program::functions::table.begin(), program::functions::table.end(), is_named) ||
+         std::any_of(functions_.begin(), functions_.end(),
+                     [&](const Statement* one) { return one->target.name.text == name; });
 }
 
 Result<void> Typing::takes(const Expression& call, std::size_t least, std::size_t most, std::string_view form) const {

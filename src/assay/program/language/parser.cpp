@@ -13,7 +13,7 @@ namespace {
 
 constexpr int deepest = 48;                  // of brackets and loops
 constexpr std::int64_t most_size = 1 << 24;  // of a dimension or an axis
-constexpr std::string_view statement_words[] = {"mesh",   "dims", "mode",   "dtype",     "input",
+constexpr std::string_view statement_words[] = {"def",    "mesh", "dims",   "mode",      "dtype", "input",
                                                 "repeat", "for",  "result", "gradients", "expect"};
 
 class Parser {
@@ -75,9 +75,10 @@ class Parser {
     for (;;) {
       while (here().kind == Token::Kind::end_of_line) take();
       if (here().kind == Token::Kind::end) {
-        if (in_loop) return wrong("\"}\"", "a loop ends with }");
+        if (in_loop) return wrong("\"}\"", "a loop ends with }, and a function");
         return {};
       }
+      if (in_loop && here().is_word("return")) return {};
       if (here().is("}")) {
         if (in_loop) return {};
         return source_.error(here().at, "\"}\" without a loop that it ends", "remove it");
@@ -101,11 +102,12 @@ class Parser {
     if (first.text == "repeat" || first.text == "for") return loop(out, first);
     if (first.text == "expect") return assignment(out, Statement::Kind::expect);
     if (in_loop)
-      return source_.error(first.at, fmt::format("{} is not allowed in a loop", in_quotes(first.text)),
-                           "write it before or after the loop");
+      return source_.error(first.at, fmt::format("{} is not allowed in a loop or a function", in_quotes(first.text)),
+                           "write it outside");
     if (first.text == "mesh") return sizes(syntax_.mesh, "write mesh X=4, Y=2", 4096);
     if (first.text == "dims") return sizes(syntax_.dims, "write dims B=8, D=16", most_size);
     if (first.text == "mode") return mode();
+    if (first.text == "def") return function(out, first);
     if (first.text == "dtype") {
       ASSAY_SET(syntax_.dtype, word("a number format", "e.g. dtype bf16"));
       return {};
@@ -246,8 +248,33 @@ class Parser {
     ASSAY_SET(made.last, count("write repeat 4 { ... }", 0, 4096));
     ASSAY_CHECK(expect("{", "the body of a loop stands in { }"));
     ASSAY_CHECK(statements(made.body, true));
+    if (here().is_word("return"))
+      return source_.error(here().at, "a loop returns nothing", "return stands in a function");
     ASSAY_CHECK(expect("}", "a loop ends with }"));
     --depth_;
+    out.push_back(std::move(made));
+    return {};
+  }
+
+  Result<void> function(std::vector<Statement>& out, const Token& first) {
+    constexpr std::string_view hint = "write def NAME(x, w) { h = x * w; return gelu(h) }";
+    Statement made;
+    made.kind = Statement::Kind::function;
+    made.at = first.at;
+    ASSAY_SET(made.target.name, word("the name of a function", hint));
+    ASSAY_CHECK(expect("(", hint));
+    while (!here().is(")")) {
+      ASSAY_TRY(parameter, word("the name of a tensor", hint));
+      made.parameters.push_back(parameter);
+      if (!accept(",")) break;
+    }
+    ASSAY_CHECK(expect(")", hint));
+    ASSAY_CHECK(expect("{", hint));
+    ASSAY_CHECK(statements(made.body, true));
+    if (!accept_word("return")) return wrong("\"return\"", std::string(hint));
+    ASSAY_SET(made.value, expression(0));
+    while (here().kind == Token::Kind::end_of_line) take();
+    ASSAY_CHECK(expect("}", "return is the last line of a function"));
     out.push_back(std::move(made));
     return {};
   }

@@ -58,14 +58,15 @@ struct Fill {
 };
 
 struct Statement {
-  enum class Kind { input, assign, loop, result, gradients, expect };
+  enum class Kind { input, assign, loop, function, result, gradients, expect };
   Kind kind = Kind::assign;
   std::size_t at = 0;
   WrittenTensor target;
-  std::optional<Expression> value;
+  std::optional<Expression> value;  ///< of a function: what it returns
   Fill fill;
   Word counter;  ///< of a loop; empty: none
   std::int64_t first = 0, last = 0;
+  std::vector<Word> parameters;  ///< of a function
   std::vector<Statement> body;
 };
 

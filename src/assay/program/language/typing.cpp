@@ -112,7 +112,9 @@ Result<void> Typing::run_statements(const std::vector<Statement>& statements) {
 Result<void> Typing::run_statement(const Statement& statement) {
   // A manual program has no unsharded form but for what it expects.
   const bool by_device = reading_ == Reading::unsharded && syntax_.mode == Mode::manual;
-  if (by_device && statement.kind != Statement::Kind::input && statement.kind != Statement::Kind::expect) return {};
+  const auto is = [&](Statement::Kind kind) { return statement.kind == kind; };
+  using Kind = Statement::Kind;
+  if (by_device && !is(Kind::input) && !is(Kind::expect) && !is(Kind::function)) return {};
   switch (statement.kind) {
     case Statement::Kind::input:
       return add_input(statement);
@@ -120,6 +122,8 @@ Result<void> Typing::run_statement(const Statement& statement) {
       return assign(statement);
     case Statement::Kind::loop:
       return run_loop(statement);
+    case Statement::Kind::function:
+      return define(statement);
     case Statement::Kind::gradients:
       return take_gradients(statement);
     case Statement::Kind::result:
@@ -323,6 +327,43 @@ Result<void> Typing::run_loop(const Statement& statement) {
     ASSAY_CHECK(run_statements(statement.body));
   }
   return {};
+}
+
+Result<void> Typing::define(const Statement& statement) {
+  const Word& name = statement.target.name;
+  if (is_function(name.text))
+    return source_.error(name.at, fmt::format("{} is a function already", in_quotes(name.text)), "give another name");
+  for (std::size_t i = 0; i < statement.parameters.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (statement.parameters[k].text == statement.parameters[i].text)
+        return source_.error(statement.parameters[i].at,
+                             fmt::format("{} is given twice", in_quotes(statement.parameters[i].text)),
+                             "each parameter has a name of its own");
+  functions_.push_back(&statement);
+  return {};
+}
+
+Result<int> Typing::call_own(const Expression& call, std::size_t number, const Wanted& wanted) {
+  const Statement& function = *functions_[number];
+  std::map<std::string, int, std::less<>> names;
+  const std::size_t count = function.parameters.size();
+  std::vector<std::string> parameters;
+  for (const Word& parameter : function.parameters) parameters.push_back(parameter.text);
+  ASSAY_CHECK(takes(call, count, count, fmt::format("{}({})", call.text, join(parameters, ", "))));
+  for (std::size_t i = 0; i < count; ++i) ASSAY_SET(names[function.parameters[i].text], value_of(call.operands[i], {}));
+  if (++rounds_ > most_rounds)
+    return source_.error(call.at, fmt::format("functions are called more than {} times", most_rounds), "repeat less");
+  // A function sees what it is given, and the functions above it.
+  const std::vector<const Statement*> all = functions_;
+  const std::string target = target_;
+  functions_.resize(number);
+  std::swap(names, names_);
+  const Result<void> done = run_statements(function.body);
+  target_ = target;
+  Result<int> out = done ? value_of(*function.value, wanted) : tl::unexpected<Error>(done.error());
+  std::swap(names, names_);
+  functions_ = all;
+  return out;
 }
 
 Result<void> Typing::take_gradients(const Statement& statement) {

@@ -26,6 +26,7 @@ class Typing {
   Result<void> assign(const Statement& statement);
   Result<void> expect(const Statement& statement);
   Result<void> run_loop(const Statement& statement);
+  Result<void> define(const Statement& statement);
   Result<void> add_result(const WrittenTensor& target);
   Result<void> add_loss(const Statement& statement);
   /// Gradients that later lines use: dNAME of every input that the tensor depends on.
@@ -60,6 +61,9 @@ class Typing {
   struct Functions;
   using Handler = Result<int> (Typing::*)(const Expression&, const Wanted&);
   Result<int> call(const Expression& expression, const Wanted& wanted);
+  bool is_function(std::string_view name) const;
+  /// What a function of the program returns, its lines written out.
+  Result<int> call_own(const Expression& call, std::size_t number, const Wanted& wanted);
   Result<int> map_call(const Expression& call, const Wanted& wanted, program::Function function);
   Result<int> reduce_call(const Expression& call, const Wanted& wanted);
   Result<int> mean_call(const Expression& call, const Wanted& wanted);
@@ -106,7 +110,8 @@ class Typing {
   std::map<std::string, int, std::less<>> names_;
   std::map<std::string, int, std::less<>> expected_;  ///< by name of the result
   std::map<std::string, int, std::less<>> inputs_;
-  std::string target_;  ///< of the current line
+  std::vector<const Statement*> functions_;  ///< of the program, as far as the current line sees them
+  std::string target_;                       ///< of the current line
   std::int64_t rounds_ = 0;
   bool takes_gradients_ = false;  ///< before the program ends
 };
