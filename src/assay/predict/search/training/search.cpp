@@ -40,7 +40,7 @@ class StrategySearcher {
   Result<TrainingSearch> run(bool wants_closest) {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
-    frontier_.list(all, known_floors_);
+    frontier_.list(all, known_floors_, best_.too_slow());
     if (progress.is_stopped()) return interrupted();
     found_.count.considered = frontier_.considered();
     settled_.resize(frontier_.size());

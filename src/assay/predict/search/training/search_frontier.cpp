@@ -77,7 +77,8 @@ void SearchFrontier::list_mesh(const lower::Parallelism& p) {
     }
 }
 
-void SearchFrontier::list(const std::vector<lower::Parallelism>& meshes, const std::vector<Seconds>* floors) {
+void SearchFrontier::list(const std::vector<lower::Parallelism>& meshes, const std::vector<Seconds>* floors,
+                          Seconds too_slow) {
   for (const lower::Parallelism& p : meshes) list_mesh(p);
   if (progress.is_stopped()) return;
   const bool are_known = in_.prune && floors && floors->size() == works_.size();
@@ -86,7 +87,7 @@ void SearchFrontier::list(const std::vector<lower::Parallelism>& meshes, const s
     if (are_known) work.floor = (*floors)[work.number];
     listed_.push_back({work.floor, work.number});
   }
-  if (in_.prune && !floors) bound_by_larger();
+  if (in_.prune) bound_by_larger(too_slow);
   std::sort(listed_.begin(), listed_.end(), sooner);
 }
 
@@ -96,11 +97,13 @@ std::vector<Seconds> SearchFrontier::floors() const {
   return out;
 }
 
-SearchFrontier::Alike SearchFrontier::alike(std::size_t first, std::size_t last) {
+template <class Test>
+SearchFrontier::Alike SearchFrontier::alike(std::size_t first, std::size_t last, Test wanted) {
   std::unordered_map<const void*, std::size_t> numbers;
   Alike all;
   for (std::size_t i = first; i < last; ++i) {
     TrainingWork& work = works_[listed_[i].number];
+    if (!wanted(work)) continue;
     const auto [known, is_new] = numbers.try_emplace(work.made, all.size());
     if (is_new) all.emplace_back();
     all[known->second].push_back(&work);
@@ -120,15 +123,21 @@ TrainingProfiles::Microbatch& largest(TrainingProfiles::Microbatch& made) {
 
 }  // namespace
 
-/// Bounds all work that is not made yet by the largest microbatches alone, which are made.
-void SearchFrontier::bound_by_larger() {
-  const Alike all = alike(0, listed_.size());
+/// Bounds work that is not made yet by the largest microbatches alone, which are made.
+void SearchFrontier::bound_by_larger(Seconds too_slow) {
+  const auto is_made = [&](const TrainingWork& work) {
+    return TrainingProfiles::is_priced(*work.made, in_.numbers[0]);
+  };
+  const Alike all =
+      alike(0, listed_.size(), [&](const TrainingWork& work) { return work.floor < too_slow && !is_made(work); });
   std::vector<TrainingProfiles::Microbatch*> wholes;
-  for (const auto& works : all)
-    if (!TrainingProfiles::is_priced(*works.front()->made, in_.numbers[0]))
-      wholes.push_back(&largest(*works.front()->made));
+  for (const auto& works : all) {
+    TrainingProfiles::Microbatch& whole = largest(*works.front()->made);
+    if (!TrainingProfiles::is_priced(whole, in_.numbers[0])) wholes.push_back(&whole);
+  }
   std::sort(wholes.begin(), wholes.end());
   wholes.erase(std::unique(wholes.begin(), wholes.end()), wholes.end());
+  if (2 * wholes.size() > all.size()) return;  // few are left to bound
   parallel_for(
       wholes.size(), grain, [&] { return training::FusedPrices(); },
       [&](std::size_t i, training::FusedPrices& prices) {
@@ -138,18 +147,14 @@ void SearchFrontier::bound_by_larger() {
   parallel_for(
       all.size(), 16 * grain, [&] { return bounding(); },
       [&](std::size_t i, Bounding& with) {
-        TrainingProfiles::Microbatch& made = *all[i].front()->made;
-        const TrainingProfiles::Microbatch& whole = largest(made);
+        const TrainingProfiles::Microbatch &made = *all[i].front()->made, &whole = largest(*all[i].front()->made);
+        if (&made == &whole) return;
         const training::Strategy s = strategy_of(*all[i].front());
-        const bool is_made = TrainingProfiles::is_priced(made, in_.numbers[0]);
-        const std::size_t inner = meshes_[all[i].front()->mesh].inner;
-        if (!is_made)
-          in_.bound.fill_share(
-              {in_.question, s, whole.policies[in_.numbers[0]]->profile, nullptr, in_.places.inner(inner)},
-              static_cast<double>(made.key->micro_batch) / static_cast<double>(whole.key->micro_batch), with.passes,
-              with.least);
-        for (TrainingWork* work : all[i])
-          work->floor = floor_of(is_made ? least_times(s, *work, inner, with) : with.least, *work, with);
+        in_.bound.fill_share({in_.question, s, whole.policies[in_.numbers[0]]->profile, nullptr,
+                              in_.places.inner(meshes_[all[i].front()->mesh].inner)},
+                             static_cast<double>(made.key->micro_batch) / static_cast<double>(whole.key->micro_batch),
+                             with.passes, with.least);
+        for (TrainingWork* work : all[i]) work->floor = std::max(work->floor, floor_of(with.least, *work, with));
       });
   for (Listed& one : listed_) one.floor = works_[one.number].floor;
 }
@@ -173,7 +178,7 @@ void SearchFrontier::make_work() {
   constexpr std::size_t some = 256;  // where bounds may rule out the rest
   const std::size_t first = made_;
   made_ = listed_[first].floor > Seconds() ? std::min(first + some, listed_.size()) : listed_.size();
-  const Alike all = alike(first, made_);
+  const Alike all = alike(first, made_, [](const TrainingWork&) { return true; });
   parallel_for(
       all.size(), grain, [&] { return bounding(); },
       [&](std::size_t i, Bounding& with) {

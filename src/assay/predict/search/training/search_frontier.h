@@ -28,8 +28,9 @@ class SearchFrontier {
  public:
   explicit SearchFrontier(FrontierInput input) : in_(input) {}
 
-  /// Lists all work on these meshes. `floors`: see SearchLimits; null: none are known or wanted.
-  void list(const std::vector<lower::Parallelism>& meshes, const std::vector<Seconds>* floors);
+  /// Lists all work on these meshes. `floors`: see SearchLimits; null: none are known or wanted. Steps that take as
+  /// long as `too_slow` are of no interest.
+  void list(const std::vector<lower::Parallelism>& meshes, const std::vector<Seconds>* floors, Seconds too_slow);
   /// The next work in order of its lower bound; null where all that is left takes as long as `too_slow`.
   const TrainingWork* next(Seconds too_slow);
   /// Lower bounds on all work in the order in which it is listed, for further searches.
@@ -67,10 +68,11 @@ class SearchFrontier {
   static bool later(const Listed& a, const Listed& b) { return sooner(b, a); }
   /// Work that computes the same, of some of the list: it is made once.
   using Alike = std::vector<std::vector<TrainingWork*>>;
-  Alike alike(std::size_t first, std::size_t last);
+  template <class Test>
+  Alike alike(std::size_t first, std::size_t last, Test wanted);
 
   void list_mesh(const lower::Parallelism& p);
-  void bound_by_larger();
+  void bound_by_larger(Seconds too_slow);
   void make_work();
   Seconds floor_of(const LeastTimes& least, const TrainingWork& of, Bounding& with) const;
 
