@@ -33,7 +33,7 @@ void closed_forms(benchmark::State& state) {
   for (auto _ : state) {
     const clock::PipelineShape& shape = shapes[i % shapes.size()];
     benchmark::DoNotOptimize(clock::is_possible(shape));
-    benchmark::DoNotOptimize(clock::pipeline_form(shape, times(i), Seconds(0.01)));
+    benchmark::DoNotOptimize(clock::interval_of_equal_stages(shape, times(i)));
     benchmark::DoNotOptimize(clock::peak_microbatches(shape, 0));
     ++i;
   }

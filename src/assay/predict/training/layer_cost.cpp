@@ -161,7 +161,7 @@ class BlockPricer {
         pass.add(price, kind);
         if (parts) parts->kernels.push_back({{i}, std::nullopt, kind, price});
       }
-      pass.add_ideal(price);
+      pass.add_ideal(price, kind.makes_weight_gradient);
       if (kind.is_product) pass.product_flops += step.flops;
       pass.flops += step.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;

@@ -28,13 +28,17 @@ struct KernelSums {
   NumberOf<N, Flops> product_flops{};                ///< of `products`
   Time busy{};                                       ///< the part of `estimate` at full power of the matrix units
   Time slowed{};     ///< the part of `estimate` that the lower clock under sustained power adds
+  Time streams{};    ///< the part of `estimate` without arithmetic on matrix units; searches alone ask for it
+  Time gradient_compute{};  ///< the part of `compute` that makes gradients of weights; searches alone ask for it
   Time launching{};  ///< time of the host to launch the kernels, a lower bound on the estimate
   Time idle{};       ///< the part of `estimate` in which the chip waits for the host
   // The block that is being added up, until add_launching() ends it.
   Time own{};  ///< kernels that are not recomputed
   double launches = 0, recomputed_launches = 0;
 
-  void add_ideal(const kernel::StepPrice<N>& price) {
+  void add_ideal(const kernel::StepPrice<N>& price, bool makes_weight_gradient = false) {
+    if constexpr (!N::traced)
+      if (makes_weight_gradient) gradient_compute += price.compute;
     if (price.compute.value() > 0.0) compute = compute + price.compute;
     if (price.memory.value() > 0.0) memory = memory + price.memory;
   }
@@ -42,6 +46,8 @@ struct KernelSums {
     Time& sum = kind.is_recomputed ? recomputed : own;
     sum = sum + price.duration;
     (kind.is_recomputed ? recomputed_launches : launches) += price.launches;
+    if constexpr (!N::traced)
+      if (price.resource == kernel::Resource::memory) streams += price.duration;
     if (kind.makes_weight_gradient) weight_gradients = weight_gradients + price.duration;
     if (kind.is_product) products = products + price.duration;
     if (kind.is_attention) attention = attention + price.duration;

@@ -61,6 +61,36 @@ void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& lea
   add_up(least);
 }
 
+void TrainingBound::fill_share(const training::StepInputs& whole, double share, training::MicrobatchCost& passes,
+                               LeastTimes& least) const {
+  training::TrainingProfile part = whole.profile;
+  const auto each = [&](auto&& visit) {
+    for (std::size_t k = 0; k < part.kinds.size(); ++k) visit(part.kinds[k], passes.layers[k]);
+    visit(part.embedding, passes.embedding);
+    visit(part.head, passes.head);
+  };
+  passes.layers.resize(part.kinds.size());
+  each([&](training::LayerProfile& layer, const std::array<training::PassTime, 2>&) {
+    for (training::PassProfile* pass : {&layer.forward, &layer.backward}) {
+      for (training::Traffic& traffic : pass->traffic) traffic.bytes *= share;
+      pass->slowed = pass->launching = pass->idle = Seconds();
+    }
+  });
+  training::fill_passes({whole.question, whole.strategy, part, nullptr, whole.links}, passes);
+  // At the clock that power allows, parts of a pass count as if all of its kernels became faster.
+  const auto& matmul = question_.setup.rates.matmul;
+  const double slowdown = 1.0 + (matmul ? matmul->droop : 0.0);
+  each([&](const training::LayerProfile& layer, std::array<training::PassTime, 2>& both) {
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      const training::PassProfile& pass = i == 0 ? layer.forward : layer.backward;
+      both[i].compute = share * (pass.compute + pass.streams / slowdown);
+      both[i].weight_gradients = share * pass.gradient_compute;
+      both[i].deferral_cost = both[i].deferral_chain = both[i].deferral_weight_gradients = Seconds();
+    }
+  });
+  fill(passes, least);
+}
+
 WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traffic,
                                           const training::StageLinks& links) const {
   const auto share = [&](const training::LayerProfile& layer) {

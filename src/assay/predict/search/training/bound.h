@@ -60,6 +60,11 @@ class TrainingBound {
 
   /// Least times from the passes of a MicrobatchCost, with or without traffic of weights.
   void fill(const training::MicrobatchCost& passes, LeastTimes& least) const;
+  /// Least times of a microbatch with `share` of the sequences of another, a whole part of them, under any policy that
+  /// computes no less: kernels that multiply reach the peak at best, others take no longer for each byte of more, and
+  /// traffic is in proportion, hidden by as much as hides that of the other. Reuses the memory of `passes`.
+  void fill_share(const training::StepInputs& whole, double share, training::MicrobatchCost& passes,
+                  LeastTimes& least) const;
   /// Adds traffic of weights to passes without it, as if no other traffic used its links.
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
   WeightsTimes weights_times(const training::TrainingProfile& traffic, const training::StageLinks& links) const;

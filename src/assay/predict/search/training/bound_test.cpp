@@ -123,5 +123,58 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
   EXPECT_GT(closest, 0.9);
 }
 
+// What a part of a larger microbatch takes at least is not above what it takes when it is priced, in any of its shares.
+TEST(TrainingBound, OfAPartOfAMicrobatchIsNotAboveItsOwn) {
+  double closest = 0.0;
+  for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8"})
+    for (const auto tensor : {numbers::TensorOverlap::none, numbers::TensorOverlap::all})
+      for (const std::int64_t tp : {1, 2, 4})
+        for (const std::int64_t micro : {1, 2, 4, 6}) {
+          Case c(where, true, true);
+          const auto calibration = *hardware::calibration_of(c.cluster.chip, hardware::Catalogue::builtin());
+          if (calibration)
+            c.question.setup.rates = *kernel::kernel_rates(c.cluster.chip, Dtype::bf16, "test", &calibration->values);
+          numbers::StepEffects& effects = c.question.setup.effects;
+          effects.overlap.tensor = tensor;
+          effects.joins_products = tp > 1;
+          effects.start.value = 2_us;
+          effects.launch.value = 5_us;
+          c.question.sequences = 12.0 * 32.0;
+          training::Strategy s;
+          s.parallelism.tensor = tp;
+          s.parallelism.expert = 2;
+          s.parallelism.data = 32 / tp;
+          const auto links = training::strategy_links(c.question, c.cluster, s);
+          if (!links) continue;
+          const auto work_of = [&](std::int64_t sequences) {
+            s.micro_batch = sequences;
+            return training::make_profile(c.question.setup, training::work_key(s, sequence),
+                                          training::ProfilePart::work);
+          };
+          const TrainingBound bound(c.question);
+          training::MicrobatchCost passes;
+          LeastTimes part, own;
+          const training::TrainingProfile whole = work_of(12);
+          bound.fill_share({c.question, s, whole, nullptr, *links}, static_cast<double>(micro) / 12.0, passes, part);
+          const training::TrainingProfile alone = work_of(micro);
+          training::fill_passes({c.question, s, alone, nullptr, *links}, passes);
+          bound.fill(passes, own);
+          const auto check = [&](const LeastTimes::Share& least, const LeastTimes::Share& share) {
+            const auto input = [](const LeastTimes::Share& of) {
+              return of.passes.backward - of.passes.weight_gradients;
+            };
+            EXPECT_LE(least.both, share.both);
+            EXPECT_LE(least.passes.forward, share.passes.forward);
+            EXPECT_LE(input(least), input(share));
+            EXPECT_LE(least.passes.weight_gradients, share.passes.weight_gradients);
+          };
+          for (std::size_t k = 0; k < own.kinds.size(); ++k) check(part.kinds[k], own.kinds[k]);
+          check(part.embedding, own.embedding);
+          check(part.head, own.head);
+          closest = std::max(closest, part.all.both / own.all.both);
+        }
+  EXPECT_GT(closest, 0.5);
+}
+
 }  // namespace
 }  // namespace assay::search

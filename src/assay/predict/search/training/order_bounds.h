@@ -2,7 +2,7 @@
 #pragma once
 #include <bit>
 
-#include "assay/predict/search/training/search_frontier.h"
+#include "assay/predict/search/training/work.h"
 
 namespace assay::search {
 

@@ -41,7 +41,7 @@ TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const training::St
 
 TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy,
                                                    training::FusedPrices& prices) const {
-  if (policy < made.policies.size() && made.policies[policy]) return *made.policies[policy];
+  if (is_priced(made, policy)) return *made.policies[policy];
   // Every search looks at the first policy, and at the others of very few. Who asks for one policy that recomputes asks
   // for most of them; the program that all follow from is too large to keep.
   const bool is_first = made.policies.empty();

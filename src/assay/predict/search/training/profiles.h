@@ -20,6 +20,7 @@ class TrainingProfiles {
   };
   struct Microbatch {
     const training::ProfileKey* key = nullptr;
+    Microbatch* whole = nullptr;  ///< one of a multiple of the sequences, else equal; null: none is known
     std::vector<std::unique_ptr<Priced>> policies;  ///< null until made
   };
 
@@ -33,6 +34,9 @@ class TrainingProfiles {
 
   /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
   Microbatch& microbatch_of(const training::Strategy& strategy);
+  static bool is_priced(const Microbatch& made, std::size_t policy) {
+    return policy < made.policies.size() && made.policies[policy];
+  }
   Priced& priced(Microbatch& made, std::size_t policy) { return priced(made, policy, prices_); }
   /// May be called by several threads at once, if each has prices and microbatches of its own.
   Priced& priced(Microbatch& made, std::size_t policy, training::FusedPrices& prices) const;

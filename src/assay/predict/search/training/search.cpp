@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <unordered_map>
 
-#include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/training/best_strategies.h"
 #include "assay/predict/search/training/caches.h"
 #include "assay/predict/search/training/closest.h"
-#include "assay/predict/search/training/order_bounds.h"
 #include "assay/predict/search/training/search_frontier.h"
 
 namespace assay::search {
@@ -34,21 +31,23 @@ class StrategySearcher {
         known_floors_(limits.floors),
         prune_(limits.prune),
         bound_(question_),
-        with_(bounding()),
         linker_(caches.linker),
-        places_(space_, caches.inner, choices.layout || choices.rules.limits_orders(caches.cluster)) {}
+        places_(space_, caches.inner, choices.layout || choices.rules.limits_orders(caches.cluster)),
+        frontier_(
+            {question_, choices_, space_, policies_, numbers_, profiles_, layers_, places_, fit_, bound_, prune_}),
+        with_(frontier_.bounding()) {}
 
   Result<TrainingSearch> run(bool wants_closest) {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
-    for (const lower::Parallelism& p : all) list_work(p);
+    frontier_.list(all, known_floors_, best_.too_slow());
     if (progress.is_stopped()) return interrupted();
-    list_floors();
-    settled_.resize(works_.size());
+    found_.count.considered = frontier_.considered();
+    settled_.resize(frontier_.size());
     // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
-    progress.start("ways to run", 2 * works_.size());
+    progress.start("ways to run", 2 * frontier_.size());
     std::vector<const Work*> visited;
-    while (const Work* work = next()) {
+    while (const Work* work = frontier_.next(best_.too_slow())) {
       visited.push_back(work);
       if (!progress.advance()) break;
       if (prune_) price(*work, true);
@@ -58,8 +57,7 @@ class StrategySearcher {
       if (!progress.advance()) break;
       price(*work, false);
     }
-    if (known_floors_)
-      for (std::size_t i = 0; i < works_.size(); ++i) (*known_floors_)[i] = works_[i].floor;
+    if (known_floors_) *known_floors_ = frontier_.floors();
     if (best_.empty() && progress.is_stopped()) return interrupted();
     if (wants_closest && best_.empty() && std::isinf(best_.too_slow().value())) {
       ClosestSearch(closest_input()).run(all, found_);
@@ -79,144 +77,10 @@ class StrategySearcher {
     return {question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
   }
 
-  void list_work(const lower::Parallelism& p) {
-    const std::int64_t per_group = space_.per_group(p);
-    if (per_group == 0) return;
-    const auto micro_batches = space_.micro_batches(per_group);
-    const auto residuals = space_.residuals(p);
-    const auto schemes = space_.context_schemes(p);
-    const auto zeros = space_.zeros(p);
-    Mesh mesh;
-    mesh.parallelism = p;
-    mesh.orders = space_.orders(p);
-    if (mesh.orders.empty()) return;
-    if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
-    mesh.layers = &layers_.of(p);
-    for (const AlikeOrders& alike : mesh.layers->alike)
-      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // more chunks of equal layers take no longer
-        const bool is_last = alike.orders >> o == 1u;
-        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != clock::PipelineSchedule::interleaved))
-          mesh.unbeaten_orders |= std::uint64_t{1} << o;
-      }
-    const std::size_t layouts = places_.count(p);
-    if (layouts == 0) return;
-    found_.count.considered +=
-        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
-                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
-    for (int zero : zeros) {
-      WeightsSharing sharing{zero, 0};
-      std::array<std::optional<bool>, 2> states_fit;  // whether states fit if they stay, and if they go to the host
-      for (training::Offload offload : choices_.offloads) {
-        std::optional<bool>& fit = states_fit[training::moves_states(offload)];
-        training::Strategy s;
-        s.parallelism = p;
-        s.parallelism.zero = zero;
-        s.offload = offload;
-        if (!fit) fit = !prune_ || fit_.least_bytes(s).all <= fit_.capacity();
-        if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
-      }
-      if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
-    }
-    if (mesh.sharings.empty()) return;
-    mesh.inner = places_.least_inner(p);
-    mesh.weight_traffics.resize(mesh.sharings.size() * residual_ways);
-    meshes_.push_back(std::move(mesh));
-    Work work;
-    work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
-    for (lower::ResidualScheme residual : residuals)
-      for (lower::ContextScheme scheme : schemes)
-        for (std::int64_t micro : micro_batches) {
-          work.residual = residual;
-          work.context_scheme = scheme;
-          work.micro_batch = micro;
-          // Recomputation only adds time, so other policies are looked at after this one.
-          const training::Strategy s = strategy_of(work);
-          work.possible = possible_orders(meshes_.back().orders, p.pipeline,
-                                          static_cast<std::int64_t>(training::microbatches(question_, s)));
-          if (work.possible == 0) continue;
-          work.made = &profiles_.microbatch_of(s);
-          work.number = static_cast<std::uint32_t>(works_.size());
-          works_.push_back(work);
-        }
-  }
-
-  /// What bounds are computed with.
-  struct Bounding {
-    OrderBounds orders;
-    training::FusedPrices prices;
-    training::MicrobatchCost passes;
-  };
-  Bounding bounding() const { return {OrderBounds(question_, bound_), {}, {}}; }
-
-  /// The order of all work by what is known of it before it is made.
-  void list_floors() {
-    if (known_floors_ && known_floors_->size() != works_.size()) known_floors_->assign(works_.size(), Seconds());
-    listed_.reserve(works_.size());
-    for (Work& work : works_) {
-      if (known_floors_ && prune_) work.floor = (*known_floors_)[work.number];
-      listed_.push_back({work.floor, work.number});
-    }
-    std::sort(listed_.begin(), listed_.end(), sooner);
-  }
-
-  /// The next work in order of its lower bound; null where all that is left is too slow.
-  const Work* next() {
-    while (made_ < listed_.size() && !progress.is_stopped()) {
-      if (prune_ && listed_[made_].floor >= best_.too_slow()) break;
-      if (!open_.empty() && sooner(open_.front(), listed_[made_])) break;
-      make_work();
-    }
-    if (open_.empty() || (prune_ && open_.front().floor >= best_.too_slow())) return nullptr;
-    std::pop_heap(open_.begin(), open_.end(), later);
-    const NextWork next = open_.back();
-    open_.pop_back();
-    return &works_[next.number];
-  }
-
-  /// Makes what the next works compute, and lower bounds on their time, on all cores: work that computes the same is
-  /// bounded by one of them.
-  void make_work() {
-    constexpr std::size_t some = 256;  // where bounds may rule out the rest
-    const std::size_t first = made_;
-    made_ = listed_[first].floor > Seconds() ? std::min(first + some, listed_.size()) : listed_.size();
-    std::unordered_map<const void*, std::size_t> numbers;
-    std::vector<std::vector<Work*>> alike;
-    for (std::size_t i = first; i < made_; ++i) {
-      Work& work = works_[listed_[i].number];
-      const auto [known, is_new] = numbers.try_emplace(work.made, alike.size());
-      if (is_new) alike.emplace_back();
-      alike[known->second].push_back(&work);
-    }
-    constexpr std::size_t grain = 16;  // about as many are made while a thread starts
-    parallel_for(
-        alike.size(), grain, [&] { return bounding(); },
-        [&](std::size_t i, Bounding& with) {
-          if (progress.is_stopped()) return;
-          profiles_.priced(*alike[i].front()->made, numbers_[0], with.prices);
-          if (!prune_) return;
-          for (Work* work : alike[i]) work->floor = floor_of(strategy_of(*work), *work, with);
-        });
-    for (std::size_t i = first; i < made_; ++i) {
-      const Work& work = works_[listed_[i].number];
-      open_.push_back({work.floor, work.number});
-      std::push_heap(open_.begin(), open_.end(), later);
-    }
-  }
-
-  training::Strategy strategy_of(const Work& work) const {
-    training::Strategy s;
-    s.parallelism = meshes_[work.mesh].parallelism;
-    s.parallelism.residual = work.residual;
-    s.parallelism.context_scheme = work.context_scheme;
-    s.micro_batch = work.micro_batch;
-    s.recompute = policies_[work.policy];
-    return s;
-  }
-
   /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
   void price(Work work, bool is_simple) {
-    training::Strategy s = strategy_of(work);
-    Mesh& mesh = meshes_[work.mesh];
+    training::Strategy s = frontier_.strategy_of(work);
+    Mesh& mesh = frontier_.mesh_of(work);
     if (settled_[work.number] + 1u == 1u << mesh.sharings.size()) return;
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
       if (settled_[work.number] >> i & 1u) continue;
@@ -252,7 +116,7 @@ class StrategySearcher {
 
   /// Whether some policy leaves anything to price that may be fast enough, by a bound over all placements of the mesh.
   bool has_open(training::Strategy s, Work work, std::size_t i, bool is_simple) {
-    const Mesh& mesh = meshes_[work.mesh];
+    const Mesh& mesh = frontier_.mesh_of(work);
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
       s.recompute = policies_[work.policy];
       const auto is_worth_it = [&](std::uint64_t orders) {
@@ -268,7 +132,7 @@ class StrategySearcher {
 
   /// Prices equivalent placements; true if policies that recompute more may be worth pricing.
   bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
-    const Mesh& mesh = meshes_[work.mesh];
+    const Mesh& mesh = frontier_.mesh_of(work);
     const training::TrainingProfile& traffic = *weight_traffic(s, work, i).traffic;
     const training::RoleSets sets = training::role_sets(traffic);
     const std::size_t way = work.traffic_index(i);
@@ -293,7 +157,7 @@ class StrategySearcher {
       std::uint64_t orders = 0;
       for (const std::uint64_t each : left) orders |= each & work.possible;
       if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
-      const training::TrainingProfile& profile = priced(work).profile;
+      const training::TrainingProfile& profile = frontier_.priced(work).profile;
       for (std::size_t at = 0; at < alike.placements.size(); ++at) {
         PlacedMesh& placed = alike.placements[at];
         if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
@@ -372,8 +236,8 @@ class StrategySearcher {
   /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
   bool is_too_slow(const Work& work, training::Offload offload) {
     if (!training::moves_activations(offload)) return false;
-    const training::Strategy s = strategy_of(work);
-    const training::TrainingProfile& profile = priced(work).profile;
+    const training::Strategy s = frontier_.strategy_of(work);
+    const training::TrainingProfile& profile = frontier_.priced(work).profile;
     Bytes kept;
     for (const clock::StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept;
@@ -397,7 +261,7 @@ class StrategySearcher {
       // The simplest is priced first, and skipped with the rest.
       if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
           is_simple ? is_first : !prune_ || !is_first)
-        orders_with(left, offload) = meshes_[work.mesh].every_order();
+        orders_with(left, offload) = frontier_.mesh_of(work).every_order();
     Work less = work;
     for (less.policy = 0; less.policy < work.policy; ++less.policy) {
       if (!policies_[work.policy].includes(policies_[less.policy])) continue;
@@ -421,14 +285,15 @@ class StrategySearcher {
 
   /// Orders of stages under which work fits into memory; none where the user did not allow that.
   std::uint64_t fitting_orders(const Work& work, std::size_t i, training::Offload offload) {
-    const Mesh& mesh = meshes_[work.mesh];
+    const Mesh& mesh = frontier_.mesh_of(work);
     if (!mesh.sharings[i].allows(offload)) return 0;
     std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
     if (known) return *known;
-    training::Strategy s = strategy_of(work);
+    training::Strategy s = frontier_.strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero;
     s.offload = offload;
-    const training::TrainingProfile &profile = priced(work).profile, &traffic = *weight_traffic(s, work, i).traffic;
+    const training::TrainingProfile &profile = frontier_.priced(work).profile,
+                                    &traffic = *weight_traffic(s, work, i).traffic;
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
@@ -446,54 +311,25 @@ class StrategySearcher {
     return bits;
   }
 
-  /// A step takes at least its arithmetic, its memory traffic, the collectives that wait for each other and the waiting
-  /// of stages. Weight traffic and hops between stages come on top.
-  Seconds floor_of(const training::Strategy& s, const Work& of, Bounding& with) const {
-    const Mesh& mesh = meshes_[of.mesh];
-    Seconds fastest(HUGE_VAL);
-    with.orders.each({least_times(s, of, mesh.inner, with), s, mesh, {}, of.possible & mesh.unbeaten_orders, fastest},
-                     [&](std::uint64_t, Seconds least) {
-                       fastest = std::min(fastest, least);
-                       return true;
-                     });
-    return fastest;
-  }
-
   /// Whether one of some orders of stages may be fast enough, with the traffic of weights.
   bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
                    std::uint64_t orders) {
     if (!prune_) return true;
-    least_ = least_times(s, of, inner, with_);
+    least_ = frontier_.least_times(s, of, inner, with_);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    with_.orders.each({least_, s, meshes_[of.mesh], {}, orders, best_.too_slow()},
+    with_.orders.each({least_, s, frontier_.mesh_of(of), {}, orders, best_.too_slow()},
                       [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
     return is_fast;
   }
 
   const WeightTraffic& weight_traffic(const training::Strategy& s, const Work& of, std::size_t i) {
-    WeightTraffic& weights = meshes_[of.mesh].weight_traffics[of.traffic_index(i)];
+    WeightTraffic& weights = frontier_.mesh_of(of).weight_traffics[of.traffic_index(i)];
     if (weights.traffic) return weights;
     weights.traffic = &profiles_.sharing_of(s);
     linker_.least_links(s.parallelism, training::role_sets(*weights.traffic), least_links_);
     weights.least = bound_.weights_times(*weights.traffic, least_links_);
     return weights;
-  }
-
-  TrainingProfiles::Priced& priced(const Work& work) const {
-    return profiles_.priced(*work.made, numbers_[work.policy]);
-  }
-
-  const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner, Bounding& with) const {
-    TrainingProfiles::Priced& work = profiles_.priced(*of.made, numbers_[of.policy], with.prices);
-    auto known = std::find_if(work.least.begin(), work.least.end(),
-                              [&](const auto& least_on) { return least_on.first == inner; });
-    if (known == work.least.end()) {
-      training::fill_passes({question_, s, work.profile, nullptr, places_.inner(inner)}, with.passes);
-      known = work.least.insert(known, {inner, {}});
-      bound_.fill(with.passes, known->second);
-    }
-    return known->second;
   }
 
   const training::TrainingQuestion& question_;
@@ -508,15 +344,11 @@ class StrategySearcher {
   std::vector<Seconds>* known_floors_;  ///< see SearchLimits
   bool prune_;
   TrainingBound bound_;
-  Bounding with_;  ///< for work that is priced
   training::StageLinker& linker_;
   TrainingPlaces places_;
+  SearchFrontier frontier_;
+  SearchFrontier::Bounding with_;  ///< for work that is priced
   TrainingSearch found_;
-  std::vector<Mesh> meshes_;
-  std::vector<Work> works_;
-  std::vector<NextWork> listed_;  ///< all work, the soonest first by what was known of it
-  std::size_t made_ = 0;          ///< work listed before this one has a lower bound of its own
-  std::vector<NextWork> open_;    ///< the part of it that next() has not returned: a heap, the soonest first
   training::StageLinks least_links_;
   training::MicrobatchCost steady_;
   training::StepEvents events_;

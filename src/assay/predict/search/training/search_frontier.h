@@ -1,81 +1,88 @@
-// What a search for training strategies lists before it prices anything: meshes, and on each of them the work that
-// several strategies have in common.
+// The work of a search for training strategies in order of lower bounds on its time. Most of it is never lowered and
+// priced: a bound from a larger microbatch rules it out.
 #pragma once
-#include <array>
-#include <cstdint>
 #include <vector>
 
-#include "assay/predict/search/training/places.h"
-#include "assay/predict/search/training/profiles.h"
-#include "assay/predict/search/training/stage_orders.h"
+#include "assay/predict/search/training/memory_fit.h"
+#include "assay/predict/search/training/order_bounds.h"
+#include "assay/predict/search/training/work.h"
 
 namespace assay::search {
 
-inline constexpr std::size_t offload_ways = std::size(training::offload_names);
-inline constexpr std::size_t residual_ways = 3;
-
-/// How weights, gradients and optimizer states are sharded.
-struct WeightsSharing {
-  int zero = 0;
-  std::uint8_t offloads = 0;  ///< a bit for each way to offload with which weights and optimizer states alone fit
-
-  bool allows(training::Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
+/// What a search lists its work from.
+struct FrontierInput {
+  const training::TrainingQuestion& question;
+  const TrainingChoices& choices;
+  const TrainingSpace& space;
+  const std::vector<lower::Recompute>& policies;
+  const std::vector<std::size_t>& numbers;  ///< numbers of the policies in the profiles
+  TrainingProfiles& profiles;
+  LayersOfOrders& layers;
+  TrainingPlaces& places;
+  TrainingFit& fit;
+  const TrainingBound& bound;
+  bool prune = true;
 };
 
-/// One sharding of weights under any placement.
-struct WeightTraffic {
-  const training::TrainingProfile* traffic = nullptr;  ///< set on first use
-  WeightsTimes least;
-};
+class SearchFrontier {
+ public:
+  explicit SearchFrontier(FrontierInput input) : in_(input) {}
 
-struct WorkMesh {
-  lower::Parallelism parallelism;
-  std::vector<WeightsSharing> sharings;
-  std::vector<StageOrder> orders;
-  std::size_t inner = 0;                       ///< index of TrainingPlaces::inner(): a lower bound over all placements
-  std::vector<AlikePlaces> places;             ///< for meshes that are looked at more closely
-  std::vector<WeightTraffic> weight_traffics;  ///< by sharing and residual scheme
-  std::uint64_t unbeaten_orders = 0;           ///< orders that no other beats, ignoring hops between stages
-  const StageLayers* layers = nullptr;
+  /// Lists all work on these meshes. `floors`: see SearchLimits; null: none are known or wanted. Steps that take as
+  /// long as `too_slow` are of no interest.
+  void list(const std::vector<lower::Parallelism>& meshes, const std::vector<Seconds>* floors, Seconds too_slow);
+  /// The next work in order of its lower bound; null where all that is left takes as long as `too_slow`.
+  const TrainingWork* next(Seconds too_slow);
+  /// Lower bounds on all work in the order in which it is listed, for further searches.
+  std::vector<Seconds> floors() const;
 
-  std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
-};
-
-/// Orders of a mesh's stages, a bit each, by what is offloaded to the host.
-using OrdersByOffload = std::array<std::uint64_t, offload_ways>;
-inline std::uint64_t& orders_with(OrdersByOffload& orders, training::Offload offload) {
-  return orders[static_cast<std::size_t>(offload)];
-}
-
-/// All strategies of a mesh with the same computation: they differ in the sharding of weights, the order of stages
-/// and the placement.
-struct TrainingWork {
-  Seconds floor;  ///< lower bound on the step time
-  std::int64_t micro_batch = 1;
-  std::uint32_t mesh = 0;
-  lower::ResidualScheme residual = lower::ResidualScheme::replicated;
-  lower::ContextScheme context_scheme = lower::ContextScheme::gather;
-  std::uint8_t policy = 0;     ///< number among the policies of the search
-  std::uint64_t possible = 0;  ///< orders of stages that exist for this number of microbatches
-  std::uint32_t number = 0;    ///< in the order in which work is listed
-  TrainingProfiles::Microbatch* made = nullptr;
-
-  /// Index into WorkMesh::weight_traffics for a sharing of weights.
-  std::size_t traffic_index(std::size_t sharing) const {
-    return sharing * residual_ways + static_cast<std::size_t>(residual);
+  std::int64_t considered() const { return considered_; }  ///< strategies of the space
+  std::size_t size() const { return works_.size(); }
+  WorkMesh& mesh_of(const TrainingWork& work) { return meshes_[work.mesh]; }
+  training::Strategy strategy_of(const TrainingWork& work) const;
+  TrainingProfiles::Priced& priced(const TrainingWork& work) const {
+    return in_.profiles.priced(*work.made, in_.numbers[work.policy]);
   }
-};
-/// Work in order of its lower bound.
-struct NextWork {
-  Seconds floor;
-  std::uint32_t number = 0;  ///< in the order in which work is listed
-};
-inline bool sooner(const NextWork& a, const NextWork& b) {
-  return a.floor != b.floor ? a.floor < b.floor : a.number < b.number;
-}
-inline bool later(const NextWork& a, const NextWork& b) { return sooner(b, a); }
 
-/// The answer of a search that was asked to stop (base/progress.h) before it found anything.
-inline tl::unexpected<Error> interrupted() { return fail("", "interrupted before any strategy that fits was found"); }
+  /// What bounds are computed with; each thread has its own.
+  struct Bounding {
+    OrderBounds orders;
+    training::FusedPrices prices;
+    training::MicrobatchCost passes;
+    LeastTimes least;
+  };
+  Bounding bounding() const { return {OrderBounds(in_.question, in_.bound), {}, {}, {}}; }
+  /// The least that work takes on some inner links (TrainingPlaces), without traffic of weights.
+  const LeastTimes& least_times(const training::Strategy& strategy, const TrainingWork& of, std::size_t inner,
+                                Bounding& with) const;
+
+ private:
+  /// Work in order of its lower bound.
+  struct Listed {
+    Seconds floor;
+    std::uint32_t number = 0;  ///< in the order in which work is listed
+  };
+  static bool sooner(const Listed& a, const Listed& b) {
+    return a.floor != b.floor ? a.floor < b.floor : a.number < b.number;
+  }
+  static bool later(const Listed& a, const Listed& b) { return sooner(b, a); }
+  /// Work that computes the same, of some of the list: it is made once.
+  using Alike = std::vector<std::vector<TrainingWork*>>;
+  template <class Test>
+  Alike alike(std::size_t first, std::size_t last, Test wanted);
+
+  void list_mesh(const lower::Parallelism& p);
+  void bound_by_larger(Seconds too_slow);
+  void make_work();
+  Seconds floor_of(const LeastTimes& least, const TrainingWork& of, Bounding& with) const;
+
+  FrontierInput in_;
+  std::int64_t considered_ = 0;
+  std::vector<WorkMesh> meshes_;
+  std::vector<TrainingWork> works_;
+  std::vector<Listed> listed_;  ///< all work, the soonest first by what was known of it
+  std::size_t made_ = 0;        ///< work listed before this one has a lower bound of its own
+  std::vector<Listed> open_;    ///< the part of it that next() has not returned: a heap, the soonest first
+};
 
 }  // namespace assay::search
