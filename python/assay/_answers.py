@@ -72,7 +72,8 @@ class Quantity(float):
             (name, amount), = scaled.items()
             if name not in cls._scales:
                 raise TypeError(f"{cls.__name__} has no {name}; it has {', '.join(cls._scales) or 'no units'}")
-            value = amount / cls._scales[name]
+            scale = cls._scales[name]  # below 1 it is the inverse of a whole number
+            value = amount / scale if scale >= 1 else amount * round(1 / scale)
         members = value if isinstance(value, dict) else {"value": float(value), "unit": unit or cls._unit or ""}
         kind = _kinds.get(members["unit"], Quantity)
         if not issubclass(kind, cls):
