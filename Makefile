@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test accuracy bench sanitize fuzz page site test-site install package wheel docs format clean help install-packages \
+.PHONY: build release run quick test accuracy bench sanitize fuzz page site test-site install package wheel sdist docs format clean help install-packages \
         install-test-packages configure-again
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
@@ -28,7 +28,7 @@ run: build ## build, then plan a training run: the answer, its derivation, two p
 
 # Compiles and tests what changed since the last time: the tests of the folders whose sources differ from the last commit,
 # and the checks of the sources. BASE=main compares with another commit.
-quick: install-packages build/release/build.ninja ## build, and run the tests of the folders that changed
+quick: install-test-packages configure-again ## build, and run the tests of the folders that changed
 	@cmake --build build/release -j $(JOBS) --target assay assay_tests
 	@scripts/quick_tests.sh $(BASE)
 
@@ -40,10 +40,10 @@ test: install-test-packages configure-again release sanitize ## run every check 
 accuracy: build ## predict every measurement, as a site: build/accuracy (DATA=DIR adds tables, BEFORE=FILE compares)
 	@scripts/accuracy.py build/accuracy $(if $(DATA),--data $(DATA)) $(if $(BEFORE),--before $(BEFORE))
 
-bench: build ## run all benchmarks
+bench: install-test-packages configure-again ## run all benchmarks
 	@cmake --build build/release -j $(JOBS) --target bench
 
-sanitize: install-packages build/sanitize/build.ninja ## build everything with sanitizers, and the fuzz targets
+sanitize: install-test-packages build/sanitize/build.ninja ## build everything with sanitizers, and the fuzz targets
 	@cmake --build build/sanitize -j $(JOBS)
 
 fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
@@ -67,15 +67,16 @@ install: install-packages build/release/build.ninja ## install into PREFIX (/usr
 	@cmake --install build/release --strip --prefix $(PREFIX) > build/install.log
 	@echo "installed below $(DESTDIR)$(PREFIX); build/install.log lists the files"
 
-package: install-packages build/release/build.ninja wheel ## build a Debian package, a wheel and a source archive in build/
+package: install-test-packages configure-again wheel sdist ## build Debian packages, a wheel and a source distribution in build/
 	@cmake --build build/release -j $(JOBS) --target installed
 	@cpack --config build/release/CPackConfig.cmake > build/package.log || { cat build/package.log; false; }
-	@version=$$(sed -n 's/.*version = "\(.*\)".*/\1/p' src/assay/base/version.h); \
-	  git archive --prefix=assay-$$version/ -o build/assay-$$version.tar.gz HEAD
 	@ls build/*.deb build/*.whl build/*.tar.gz
 
 wheel: install-test-packages ## build the Python module as a wheel in build/
 	@/usr/bin/python3 -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build .
+
+sdist: install-test-packages ## build the sources of the Python module as a distribution in build/
+	@/usr/bin/python3 -c 'from setuptools import build_meta; build_meta.build_sdist("build")' > build/sdist.log || { cat build/sdist.log; false; }
 
 docs: install-test-packages configure-again build ## build the documentation as a site in build/docs
 	@scripts/install_packages.sh packages_docs.txt
@@ -86,7 +87,7 @@ docs: install-test-packages configure-again build ## build the documentation as 
 page: build install-test-packages ## check and bundle the page into page/dist
 	@cd page && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent unit && npm run --silent bundle
 
-format: install-packages ## format all sources in place
+format: install-test-packages ## format all sources in place
 	@scripts/check_format.sh --fix
 
 clean: ## remove everything that was built
@@ -102,7 +103,7 @@ install-test-packages: install-packages
 	@scripts/install_packages.sh packages_test.txt
 
 # What was installed since the last time is looked for again.
-configure-again: install-test-packages
+configure-again: install-packages
 	@cmake --preset release > /dev/null
 
 build/%/build.ninja: | install-packages

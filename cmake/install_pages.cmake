@@ -5,13 +5,21 @@ function(page folder name)
   file(INSTALL DESTINATION ${CMAKE_INSTALL_PREFIX}/share/${folder} TYPE FILE FILES ${pages}/${name})
 endfunction()
 
+# A man page; packages have it compressed.
+function(man_page name)
+  page(man/man1 ${name}.1 man ${ARGN})
+  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    execute_process(COMMAND gzip -9nf "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/man/man1/${name}.1" COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endfunction()
+
 file(MAKE_DIRECTORY ${pages})
-page(man/man1 assay.1 man)
+man_page(assay)
 file(READ ${pages}/assay.1 overview)
 string(REGEX MATCHALL "assay[\\]-[a-z]+[(]1[)]" others "${overview}")  # every page that assay(1) refers to
 foreach(other IN LISTS others)
   string(REGEX REPLACE "^assay..|[(]1[)]$" "" verb "${other}")
-  page(man/man1 assay-${verb}.1 man ${verb})
+  man_page(assay-${verb} ${verb})
 endforeach()
 
 page(bash-completion/completions assay completion bash)

@@ -1,12 +1,19 @@
-"""generate.py SCHEMA FOLDER: writes _verbs.py, a function for each verb, and _verbs.pyi, its types, from `assay schema`."""
+"""generate.py FOLDER: writes, beside the library libassay.so of FOLDER, what follows from it: _verbs.py, a function for each
+verb, _verbs.pyi, its types, and _library.py, the name that the library has where it is installed."""
+import ctypes
 import json
 import keyword
 import sys
 import textwrap
 from pathlib import Path
 
-schema = json.loads(Path(sys.argv[1]).read_text())
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
+library = ctypes.CDLL(str(folder / "libassay.so"))
+library.assay_schema.restype = ctypes.c_void_p
+library.assay_text.restype, library.assay_text.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+library.assay_version.restype = ctypes.c_char_p
+schema = json.loads(library.assay_text(library.assay_schema(None)))
+version = library.assay_version().decode().rsplit(".", 1)[0]
 definitions = schema["$defs"]
 # The module has a sweep of its own, whose requests are objects; `ask("sweep", file=...)` is that of the program.
 verbs = [name.removesuffix(".request") for name in definitions if name.endswith(".request") and name != "sweep.request"]
@@ -16,7 +23,7 @@ units = {
     "tokens": "Tokens", "tokens/s": "TokenRate", "USD": "Money", "W": "Power", "J": "Energy", "Hz": "Frequency",
 }  # fmt: skip
 plain = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "Dict[str, Any]"}
-taken = {"json", "results", "headline", "outcome", "inputs", "notes", "derivation", "svg", "to_dict", "keys"}
+taken = {"again", "four_facts", "json", "results", "headline", "outcome", "inputs", "notes", "derivation", "svg", "to_dict", "keys"}
 
 
 def python_name(name):
@@ -69,6 +76,8 @@ def argument_type(option):
     types = [plain[kind] for kind in option["type"] if kind != "null"]
     if option.get("kind") in ("file", "directory", "model", "catalogue", "records"):
         types.append("PathLike[str]")
+    if option.get("kind") == "cluster":  # a chip of one's own
+        types.append("Dict[str, Any]")
     return f"Optional[Union[{', '.join(dict.fromkeys(types))}]]"
 
 
@@ -92,7 +101,7 @@ def result_type(node, path, classes):
         if name == "interval":
             low = extra.get("low", {}).get("properties", {})
             return f"Interval[{unit_class(low)}]"
-        return "Dict[str, Any]" if name == "arguments" else "Results"
+        return f"{class_name(path[:1])}Arguments" if name == "arguments" else "Results"
     kind = node.get("type")
     if kind == "array":
         return f"List[{result_type(node.get('items', {}), path, classes)}]"
@@ -127,11 +136,13 @@ def answer_class(verb, classes):
 
 code = ['"""The verbs, generated from `assay schema`."""\nfrom ._ask import ask\n']
 stub = [
-    "from os import PathLike\nfrom typing import Any, Dict, List, Literal, Optional, Sequence, Union\n",
+    "from os import PathLike\nfrom typing import Any, Dict, List, Literal, Optional, Sequence, TypedDict, Union\n",
     f"from ._answers import Answer, Interval, Quantity, Range, Results, {', '.join(units.values())}\n",
 ]
 for verb in verbs:
     positional, options = parameters(verb)
+    names = "".join(f"{python_name(name)!r}: {argument_type(option)}, " for name, option, _ in [*positional, *options])
+    stub.append(f"{class_name([verb])}Arguments = TypedDict('{class_name([verb])}Arguments', {{{names}}}, total=False)\n")
     code.append(f"\ndef {verb}({signature(positional, options, False)}):\n{docstring(verb, positional, options)}    return ask({verb!r}, locals())\n")
     classes = []
     answer = answer_class(verb, classes)
@@ -142,3 +153,14 @@ code.append(f"\n__all__ = [{names}]\n")
 stub.append(f"__all__ = [{names}]\n")
 (folder / "_verbs.py").write_text("\n".join(code))
 (folder / "_verbs.pyi").write_text("\n".join(stub))
+given = {}  # of each option the words that it may have as a value, and True where it may be a flag
+for verb in verbs:
+    for name, option in definitions[f"{verb}.request"]["properties"]["arguments"]["properties"].items():
+        option = option.get("anyOf", [option])[0]
+        words = [word for word in [*option.get("enum", []), *option.get("examples", [])] if isinstance(word, str)]
+        given.setdefault(name, set()).update(words, [True] if option.get("kind") == "flag" else [])
+given = {name: sorted(words, key=str) for name, words in given.items() if words}
+(folder / "_library.py").write_text(
+    f'"""Where the library is, if not beside this file, and the words that options have as values."""\n'
+    f'soname = "libassay.so.{version}"\noptions = {given!r}\n'
+)

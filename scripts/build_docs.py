@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """build_docs.py: builds the documentation as a site in build/docs, and checks every link of it.
 
-Pages are README.md, CONTRIBUTING.md, ARCHITECTURE.md, CHANGELOG.md and docs/*.md, and three that are made of what they
-describe: the help of every command, the functions of the Python module, and the header of the C++ library.
+Pages are README.md, CONTRIBUTING.md, ARCHITECTURE.md, CHANGELOG.md and docs/*.md, and some that are made of what they
+describe: the help of every command, the functions of the Python module, the headers of the library, and the notebooks with
+what their cells show. The page itself is on the first one where `make site` has built it.
 """
 import re
 import shutil
@@ -16,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 top = Path(__file__).resolve().parent.parent
 assay = top / "build/release/assay"
 source, site = top / "build/docs_source", top / "build/docs"
-front = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md"}
-header = "src/assay/assay.h"
+front = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md"}
+headers = ["src/assay/assay.h", "src/assay/c.h"]
 
 
 def output(*words):
@@ -35,7 +36,9 @@ def gather():
         text = page.read_text()
         for name, target in front.items():
             text = re.sub(rf"\]\((\.\./)?{name}", f"]({target}", text)
-        page.write_text(text.replace(f"](../{header})", "](cpp.md)"))
+        for header in headers:
+            text = text.replace(f"](../{header})", "](cpp.md)")
+        page.write_text(text)
 
 
 def verbs_page():
@@ -63,11 +66,44 @@ def python_page():
 
 
 def cpp_page():
-    text = (top / header).read_text()
+    texts = "\n".join(f"## assay/{Path(header).name}\n\n```cpp\n{(top / header).read_text()}```\n" for header in headers)
     (source / "cpp.md").write_text(
-        "# C++\n\n`#include <assay/assay.h>` is the whole interface, and the only header that is installed;"
-        f" [install](install.md) says how to link with it.\n\n```cpp\n{text}```\n"
+        "# C++ and C\n\n`#include <assay/assay.h>`, or `<assay/c.h>` from C, is the whole interface, and all that is installed;"
+        f" [install](install.md) says how to link with it.\n\n{texts}"
     )
+
+
+def notebook_page(path):
+    """A notebook as a page: its cells are run here, and the last value of each shows as it would in a notebook."""
+    import ast
+    import json
+
+    names, parts = {"__name__": "__main__"}, []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            parts.append(text)
+            continue
+        parts.append(f"```python\n{text}\n```")
+        tree = ast.parse(text)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, str(path), "exec"), names)
+        value = eval(compile(ast.Expression(last.value), str(path), "eval"), names) if last else None
+        if hasattr(value, "_repr_html_"):
+            parts.append(f'<div class="shown">{value._repr_html_()}</div>')
+        elif value is not None:
+            parts.append(f"```text\n{value!r}\n```")
+    (source / f"notebook_{path.stem}.md").write_text("\n\n".join(parts) + "\n")
+
+
+def live_page():
+    """The page with its engine, for the first page of the documents; without them, a sentence that says how to get it."""
+    built = (top / "build/site/engine.wasm").exists()
+    frame = '<iframe class="live" src="live/index.html" title="Assay, live in this browser"></iframe>' if built else ""
+    start = source / "index.md"
+    start.write_text(start.read_text().replace("<!-- live page -->", frame or "`assay ui` opens the page in a browser ([the page](page.md))."))
+    if built:
+        shutil.copytree(top / "build/site", source / "live")
 
 
 class Page(HTMLParser):
@@ -107,5 +143,8 @@ gather()
 verbs_page()
 python_page()
 cpp_page()
+for notebook in sorted((top / "docs/notebooks").glob("*.ipynb")):
+    notebook_page(notebook)
+live_page()
 subprocess.run(["mkdocs", "build", "--strict", "--quiet", "-f", top / "mkdocs.yml"], check=True)
 sys.exit(0 if check_links() else 1)

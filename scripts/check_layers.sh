@@ -1,14 +1,14 @@
 #!/bin/sh
 # Checks the includes and the portability rules of the sources below src/assay; prints file:line for each breach.
 #   * a layer includes only itself and the layers before it in this list; testing/ is for tests alone;
-#     assay.h, the public interface, comes last;
+#     assay.h and c.h, the public interfaces, come last;
 #   * a third-party header stands in a .cpp, never in a header of ours (fmt and tl::expected are part of our vocabulary);
 #   * the core stays portable to WebAssembly: no ranges, no source_location, and threads in base/parallel only.
 set -eu
 layers="base hardware model program/form program/plan program/lower program/language
   predict/numbers predict/collective predict/roofline predict/kernel predict/clock predict/training predict/serving predict/search predict/design
   engine profile/trace profile/hlo profile/compare lab/measure lab/benchmark lab/validate lab/fit
-  ask/launch ask/draw ask/report ask/sweep ask/verbs assay.h assay.cpp assay_test.cpp testing"
+  ask/launch ask/draw ask/report ask/sweep ask/verbs assay.h assay.cpp assay_test.cpp c.h c.cpp testing"
 
 cd "$(dirname "$0")/../src"
 find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers="$layers" '

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 top = Path(__file__).resolve().parent.parent
+made = {"verbs.md", "python_functions.md", "cpp.md"}  # by scripts/build_docs.py, which checks links into them
 documents = [*top.glob("*.md"), *top.glob("docs/*.md")]
 
 
@@ -27,6 +28,8 @@ for document in documents:
             continue
         path, _, place = link.partition("#")
         target = document.parent / path if path else document
+        if path in made:
+            continue
         if not target.exists():
             faults.append(f"{name}: no file {link}")
         elif place and target.suffix == ".md" and place not in headings(target):

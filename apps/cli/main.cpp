@@ -411,8 +411,8 @@ std::optional<int> built_in(std::vector<std::string> words) {
                                               std::find(words.begin(), words.end(), "-h") != words.end());
   if (help || verb_asks) {
     const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
-    if (wanted == "ui" && format == "table")
-      return write(stdout, verbs::verb_help(verbs::ui_command())) ? 0 : exit_input;
+    if (const verbs::VerbSpec* command = verbs::built_in_command(wanted); command && format == "table")
+      return write(stdout, verbs::verb_help(*command)) ? 0 : exit_input;
     for (const verbs::VerbSpec& verb : verbs::verbs())
       if (verb.name == wanted) return say(verbs::verb_help(verb), help_response(&verb));
     const auto words_of_ours = verbs::built_in_words();

@@ -3,7 +3,7 @@ import json
 import os
 
 from . import _engine
-from ._answers import Answer, error_of, flat, json_name, python_name
+from ._answers import Answer, Quantity, error_of, flat, json_name, python_name
 
 _shared = None
 
@@ -26,9 +26,26 @@ def _open():
     return _shared
 
 
+def _own_chips(given):
+    """A chip as a dict goes into the catalogue: on={"base": "h100-sxm", "memory": {...}, "count": 8} is `own:8`."""
+    if not isinstance(given.get("on"), dict):
+        return given
+    chip = dict(given["on"])
+    name, count = chip.pop("id", "own"), chip.pop("count", None)
+    catalogue = given.get("catalogue") or {}
+    if not isinstance(catalogue, dict):
+        raise TypeError("on= as a dict takes other files of a catalogue as a dict, too")
+    return {**given, "on": name if count is None else f"{name}:{count}", "catalogue": {**catalogue, f"chips/{name}": chip}}
+
+
+def _plain(value):
+    return f"{float(value)!r}{value.unit}" if isinstance(value, Quantity) else value
+
+
 def _text(verb, arguments):
-    given = {json_name(name): value for name, value in arguments.items() if value is not None}
-    return json.dumps({"verb": verb, "arguments": given}, default=os.fspath)
+    given = _own_chips({json_name(name): value for name, value in arguments.items() if value is not None})
+    given = {name: [_plain(one) for one in value] if isinstance(value, (list, tuple)) else _plain(value) for name, value in given.items()}
+    return json.dumps({"verb": verb, "arguments": given}, default=os.fspath).encode()
 
 
 def _received(request, reply):
@@ -43,7 +60,7 @@ def _received(request, reply):
 
 def draw(request):
     """The picture of an answer as SVG."""
-    text, status, _ = _open().answer(request, svg=True)
+    text, status, _ = _open().answer(request, _engine.SVG)
     if status not in (0, 3, 4):
         raise error_of(text, request)
     return text.decode()
@@ -52,7 +69,12 @@ def draw(request):
 def ask(verb, arguments=None, **more):
     """The answer to a request: `ask("train", model="gpt2", on="h100-sxm:8")`, or with the `arguments` of another answer."""
     request = _text(verb, {**(arguments or {}), **more})
-    return _received(request, _open().answer(request, svg=False))
+    return _received(request, _open().answer(request))
+
+
+def schema(verb=None):
+    """The JSON Schema (2020-12) of the requests and answers of a verb, or of all."""
+    return json.loads(_engine.schema(verb))
 
 
 def sweep(requests, threads=None):

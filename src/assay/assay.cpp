@@ -1,5 +1,6 @@
 #include "assay/assay.h"
 
+#include <algorithm>
 #include <map>
 #include <new>
 #include <optional>
@@ -9,6 +10,8 @@
 #include "assay/ask/verbs/request.h"
 #include "assay/ask/verbs/table/schema.h"
 #include "assay/ask/verbs/table/value_kinds.h"
+#include "assay/base/parallel.h"
+#include "assay/base/progress.h"
 #include "assay/base/version.h"
 #include "assay/hardware/embedded.h"
 
@@ -72,6 +75,27 @@ Answer Engine::answer(std::string_view request, AnswerLayout layout, const std::
   auto answered = verbs::without_exceptions([&] { return state_->answer(request, layout, attached); });
   return answered ? std::move(*answered) : error_answer(answered.error(), layout, request);
 }
+
+std::vector<Answer> Engine::answers(const std::vector<std::string_view>& requests, std::size_t threads,
+                                    AnswerLayout layout) const {
+  std::vector<Answer> answers(requests.size());
+  const auto ask = [&](std::size_t i) {
+    answers[i] = progress.is_stopped() ? error_answer({Error::Kind::input, "", "stopped before it was asked", "", {}},
+                                                      layout, requests[i])
+                                       : answer(requests[i], layout);
+  };
+  if (threads == 1 || requests.size() == 1) {
+    for (std::size_t i = 0; i < requests.size(); ++i) ask(i);
+    return answers;
+  }
+  // One request at a time is taken by each thread; the grain only says how many threads there are.
+  const std::size_t grain = threads == 0 ? 1 : std::max<std::size_t>(1, (requests.size() + threads - 1) / threads);
+  parallel_for(
+      requests.size(), grain, [] { return OneOfMany(); }, [&](std::size_t i, OneOfMany&) { ask(i); });
+  return answers;
+}
+
+void stop(bool wanted) { progress.stop.store(wanted, std::memory_order_relaxed); }
 
 About about() { return {version, commit(), hardware::catalogue_date()}; }
 

@@ -1,8 +1,8 @@
 // Assay as a library: a request in, an answer out, both JSON. The command line, servers and modules of other languages
 // are shells over this; docs/api.md describes requests and answers.
 //
-// This is the only header that is installed; its names keep their meaning from one minor version to the next. The
-// headers of the folders beside it, units, programs and costs, may change with any commit.
+// This header and assay/c.h, the same for C, are all that is installed; their names keep their meaning from one minor version
+// to the next. The headers of the folders beside them, units, programs and costs, may change with any commit.
 //
 // Nothing here prints, writes a file or reads the environment, and nothing throws: what goes wrong is an answer.
 #pragma once
@@ -56,10 +56,18 @@ class ASSAY_PUBLIC Engine {
   Answer answer(std::string_view request, AnswerLayout layout = AnswerLayout::indented,
                 const std::vector<Attachment>& attached = {}) const;
 
+  /// Answers in the order of the requests, by at most so many threads; 0: one per core.
+  std::vector<Answer> answers(const std::vector<std::string_view>& requests, std::size_t threads = 0,
+                              AnswerLayout layout = AnswerLayout::indented) const;
+
  private:
   struct State;
   std::unique_ptr<const State> state_;
 };
+
+/// Asks every request of this process, running or to come, to return the best that it has found; `stop(false)` lets later
+/// ones run to their end. Any thread and any signal handler may call it.
+ASSAY_PUBLIC void stop(bool wanted = true);
 
 /// What answers.
 struct ASSAY_PUBLIC About {

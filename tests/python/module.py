@@ -20,6 +20,7 @@ for variable in [name for name in os.environ if name.startswith(("ASSAY_", "XDG_
 os.environ["HOME"] = tempfile.mkdtemp()
 
 import assay  # noqa: E402
+from assay._answers import in_words_of_python  # noqa: E402
 
 top = Path(__file__).resolve().parent.parent.parent
 program = str(Path(sys.argv.pop()).resolve())
@@ -68,7 +69,22 @@ class Parity(unittest.TestCase):
             line = subprocess.run([program, "json"], input=request.encode(), capture_output=True, cwd=top).stdout
             fault = json.loads(line)["error"]
             error = caught.exception
-            self.assertEqual([error.kind, error.where, error.what, error.hint], [fault[key] for key in ("kind", "where", "what", "hint")])
+            self.assertEqual(error.fault, fault)
+
+    def test_errors_are_in_words_of_python(self):
+        for arguments, text in [
+            ({}, 'train: batch= is missing (tokens per step or sequences, e.g. batch="4Mi" or batch="1024seq")'),
+            ({"batch": "64seq", "seq": 4096, "micro_batch": 100}, "micro_batch: 64 sequences per group cannot be split into microbatches of 100 (nearest is 64)"),
+        ]:
+            with self.assertRaises(assay.Error) as caught:
+                assay.train("llama-3-8b", on="h100-sxm:8", **arguments)
+            self.assertEqual(str(caught.exception), text)
+        for words, python in [
+            ("use at most --prompt 768, or --stretch to allow it", "use at most prompt=768, or stretch=True to allow it"),
+            ("add --rate 10, --clients 32, or --trace FILE", "add rate=10, clients=32, or trace=FILE"),
+            ("--on h100-sxm:32 --recompute full --tp N.", 'on="h100-sxm:32" recompute="full" tp=N.'),
+        ]:
+            self.assertEqual(in_words_of_python(words), python)
 
     def test_every_verb_has_a_function_with_its_options(self):
         definitions = json.loads(printed("schema"))["$defs"]
@@ -124,6 +140,49 @@ class Answers(unittest.TestCase):
             (989e12, "FLOP/s", "989 TFLOP/s"), (0.5, "USD", "0.5 USD"), (295.2, "", "295.2"), (None, "s", "nan s"), (1e30, "B", "1e+30 B"),
         ]:  # fmt: skip
             self.assertEqual(repr(assay.Quantity({"value": value, "unit": unit})), text)
+
+    def test_arithmetic_keeps_units(self):
+        step, memory = self.plan.step_time.estimate, self.plan.memory.total
+        self.assertIsInstance(step, assay.Time)
+        self.assertEqual(assay.Time(milliseconds=30), 0.03)
+        self.assertEqual(repr(assay.Bytes(gigabytes=2) / assay.Time(seconds=4)), "500 MB/s")
+        for value, kind in [
+            (2 * step, assay.Time), (sum([step, step]), assay.Time), (step - 1, assay.Time), (-step, assay.Time), (memory / step, assay.Bandwidth),
+            (memory / step * step, assay.Bytes), (memory / memory, float), (1 / step, assay.Frequency), (self.plan.tokens_per_second * step, assay.Tokens),
+            (self.plan.flops_per_second_per_chip / (memory / step), assay.Intensity), (assay.Power(3) * step, assay.Energy), (step * step, assay.Quantity),
+        ]:  # fmt: skip
+            self.assertIs(type(value), kind, value)
+        self.assertEqual((step * step).unit, "s·s")
+        self.assertEqual(pickle.loads(pickle.dumps(step)), step)
+        self.assertRaises(TypeError, lambda: step + memory)
+        self.assertRaises(TypeError, lambda: assay.Time(gibibytes=3))
+        self.assertRaises(TypeError, lambda: assay.Time(memory.to_dict()))
+        fast = assay.serve("llama-3-8b", on="h100-sxm:1", prompt=1000, output=200, tpot=assay.Time(milliseconds=20))
+        self.assertLessEqual(fast.served.time_per_token, 0.02)
+
+    def test_parts_print_their_values(self):
+        self.assertIn("tp=2", repr(self.plan.strategy))
+        self.assertRegex(repr(self.plan.step_time), r"^2\.\d+ s \(ideal .* s \.\. .* s, .* \(80%\)\)$")
+        self.assertIn("capacity=85.9 GB", repr(self.plan.memory))
+        self.assertRegex(repr(self.plan.results), r"strategy=Results\(dp, (.|\n)*search=Results\(considered=\d+")
+
+    def test_again_asks_with_other_arguments(self):
+        self.assertEqual(self.plan.again(batch="128seq").inputs["batch"], "128seq")
+
+    def test_a_chip_is_a_dict(self):
+        own = {"base": "h100-sxm", "memory": {"hbm": {"bandwidth": "6.7 TB/s"}}}
+        request = dict(batch="64seq", seq=4096, tp=8)
+        expected = assay.train("llama-3-8b", on="own:8", catalogue={"chips/own": own}, **request)
+        self.assertEqual(assay.train("llama-3-8b", on={**own, "count": 8}, **request), expected)
+        self.assertEqual(assay.roofline("bf16[1,8192] @ bf16[8192,8192]", on={**own, "id": "mine"}).inputs["on"], "mine")
+
+    def test_four_facts(self):
+        questions = ["Does it fit?", "How fast is it?", "What limits it?", "What to change?"]
+        for answer in [self.plan, assay.train("llama-3-70b", on="tpu-v5e:2x2", batch="16seq", seq=4096), assay.serve("llama-3-8b", on="h100-sxm:1", prompt=1000, output=200)]:
+            self.assertEqual([fact[0] for fact in answer.four_facts()], questions)
+            for fact in answer.four_facts():
+                self.assertIn(fact[1].replace('"', "&quot;"), answer._repr_html_())
+        self.assertEqual(assay.chips("h100-sxm").four_facts(), [])
 
     def test_notebooks_show_a_picture_and_a_table(self):
         self.assertEqual(self.plan._repr_svg_().encode(), printed("train", "llama-3-8b", "--on", "h100-sxm:8", "--batch", "64seq", "--seq", "4096", "--top", "1", "--format", "svg"))

@@ -37,9 +37,9 @@ std::string option_list(std::span<const OptionSpec> options) {
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words() {
   static const std::pair<std::string_view, std::string_view> words[] = {
       {"ui", ui_command().summary},
-      {"json", "answer requests in JSON, one a line, from standard input"},
-      {"mcp", "answer as tools of the Model Context Protocol, over standard input and output"},
-      {"schema", "the JSON Schema of requests and answers, of one command or of all"},
+      {"json", declared("json").summary},
+      {"mcp", declared("mcp").summary},
+      {"schema", declared("schema").summary},
       {"completion", "shell completion: bash, zsh or fish"},
       {"man", "the man page of a command, or of the program"},
       {"version", "the version, the commit and the date of the catalogue"},
@@ -81,16 +81,23 @@ std::string overview_help() {
 
 const VerbSpec& ui_command() { return declared("ui"); }
 
+const VerbSpec* built_in_command(std::string_view name) {
+  for (const char* declared_word : {"ui", "json", "mcp", "schema"})
+    if (name == declared_word) return &declared(declared_word);
+  return nullptr;
+}
+
 std::string verb_help(const VerbSpec& verb) {
-  std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2} [OPTIONS]\n\n{3}\n", verb.name, verb.summary,
-                                arguments_text(verb), join(report::wrapped(verb.description, help_width), "\n"));
+  std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2}{3}\n\n{4}\n", verb.name, verb.summary,
+                                arguments_text(verb), verb.answer || !verb.options.empty() ? " [OPTIONS]" : "",
+                                join(report::wrapped(verb.description, help_width), "\n"));
   if (!verb.arguments.empty()) {
     out += "\narguments:\n";
     for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
   }
   for (const OptionGroup& group : option_groups(verb))
     out += fmt::format("\n{}:\n{}", group.heading, option_list(group.options));
-  if (&verb != &ui_command()) out += "\noptions of every command:\n" + option_list(common_options());
+  if (verb.answer) out += "\noptions of every command:\n" + option_list(common_options());
   if (!verb.examples.empty()) out += "\nexamples:\n";
   for (const auto& [command, shows] : verb.examples) out += fmt::format("  # {}\n  {}\n", shows, command);
   return out;
@@ -137,7 +144,8 @@ std::string page_of_program() {
   out += ".SH SYNOPSIS\n\\fBassay\\fR \\fICOMMAND\\fR [ARGUMENTS] [OPTIONS]\n.SH COMMANDS\n";
   for (const VerbSpec& verb : verbs())
     out += entry(verb.name, fmt::format("{}; see assay-{}(1)", verb.summary, verb.name));
-  for (const auto& [name, summary] : built_in_words()) out += entry(name, summary);
+  for (const auto& [name, summary] : built_in_words())
+    out += entry(name, built_in_command(name) ? fmt::format("{}; see assay-{}(1)", summary, name) : std::string(summary));
   out += ".SH OPTIONS\nEvery command takes these.\n" + option_entries(common_options());
   out += ".SH EXAMPLES\n";
   for (const VerbSpec& verb : verbs())
@@ -151,14 +159,15 @@ std::string page_of_program() {
 
 std::string page_of(const VerbSpec& verb) {
   std::string out = title(fmt::format("assay-{}", verb.name), verb.summary);
-  out += fmt::format(".SH SYNOPSIS\n\\fBassay {}\\fR{} [OPTIONS]\n.SH DESCRIPTION\n{}\n", verb.name,
-                     roff(arguments_text(verb)), roff(verb.description));
+  out += fmt::format(".SH SYNOPSIS\n\\fBassay {}\\fR{}{}\n.SH DESCRIPTION\n{}\n", verb.name,
+                     roff(arguments_text(verb)), verb.answer || !verb.options.empty() ? " [OPTIONS]" : "",
+                     roff(verb.description));
   if (!verb.arguments.empty()) out += ".SH ARGUMENTS\n";
   for (const ArgumentSpec& argument : verb.arguments) out += entry(argument.name, argument.help);
-  out += ".SH OPTIONS\n";
+  if (verb.answer || !verb.options.empty()) out += ".SH OPTIONS\n";
   for (const OptionGroup& group : option_groups(verb))
     out += (group.heading == "options" ? "" : fmt::format(".SS {}\n", group.heading)) + option_entries(group.options);
-  out += ".SH OPTIONS OF EVERY COMMAND\n" + option_entries(common_options());
+  if (verb.answer) out += ".SH OPTIONS OF EVERY COMMAND\n" + option_entries(common_options());
   if (!verb.examples.empty()) out += ".SH EXAMPLES\n";
   for (const auto& [command, shows] : verb.examples) out += example(command, shows);
   return out + fmt::format(".SH EXIT STATUS\n{}\n.SH SEE ALSO\n.BR assay (1)\n", roff(exit_codes));
@@ -168,6 +177,7 @@ std::string page_of(const VerbSpec& verb) {
 
 Result<std::string> man_page(std::string_view verb) {
   if (verb.empty()) return page_of_program();
+  if (const VerbSpec* built_in = built_in_command(verb)) return page_of(*built_in);
   ASSAY_TRY(found, find_verb(verb));
   return page_of(*found);
 }

@@ -19,6 +19,9 @@ std::string option_text(const OptionSpec& option);
 /// `assay ui`, described as verbs are: it answers no request, but its help and completion come from here, too.
 const VerbSpec& ui_command();
 
+/// A command that answers no request, described as verbs are: `ui`, `json`, `mcp` or `schema`; null for other words.
+const VerbSpec* built_in_command(std::string_view name);
+
 /// What follows the name of a verb: MODEL [OP...].
 std::string arguments_text(const VerbSpec& verb);
 
@@ -33,7 +36,7 @@ std::vector<OptionGroup> option_groups(const VerbSpec& verb);
 /// The programs that --emit of a verb writes for.
 std::vector<launch::Target> programs_of(const VerbSpec& verb);
 
-/// The man page of a verb, or of the program, in the language of man(7). Of an unknown verb: an error.
+/// The man page of a command, or of the program, in the language of man(7). Of an unknown verb: an error.
 Result<std::string> man_page(std::string_view verb);
 
 }  // namespace assay::verbs
