@@ -3,6 +3,7 @@
 names get nothing, no request harms another one, and the server stops when it is told to."""
 import argparse
 import concurrent.futures
+import gzip
 import http.client
 import json
 import os
@@ -178,6 +179,25 @@ class Answers(WithServer):
         for path in ("/nothing", "/../etc/passwd", "/%2e%2e/etc/passwd", "//", "/index.html/"):
             self.assertEqual(self.server.ask("GET", path)[0].status, 404)
 
+    def test_files_are_packed_and_sent_once(self):
+        for path in ("/", "/app.js", "/style.css", "/schema/train"):
+            response, plain = self.server.ask("GET", path)
+            self.assertIsNone(response.headers["Content-Encoding"])
+            self.assertIn("GMT", response.headers["Date"])
+            tag = response.headers["ETag"]
+            for accepted in ("gzip", "br, GZIP;q=0.5"):
+                response, content = self.server.ask("GET", path, headers={"Accept-Encoding": accepted})
+                if len(plain) < 1400:
+                    continue
+                self.assertEqual(response.headers["Content-Encoding"], "gzip", path)
+                self.assertEqual(gzip.decompress(content), plain)
+                self.assertEqual((response.headers["ETag"], response.headers["Vary"]), (tag, "Accept-Encoding"))
+            self.assertIsNone(self.server.ask("GET", path, headers={"Accept-Encoding": "gzip;q=0"})[0].headers["Content-Encoding"])
+            response, content = self.server.ask("GET", path, headers={"If-None-Match": tag})
+            self.assertEqual((response.status, content), (304, b""))
+            self.assertEqual(self.server.ask("GET", path, headers={"If-None-Match": '"other"'})[1], plain)
+        self.assertEqual(self.server.api(quick)[0].headers["Cache-Control"], "no-store")
+
     def test_every_response_keeps_the_page_to_its_origin(self):
         for path in ("/", "/health", "/nothing"):
             headers = self.server.ask("GET", path)[0].headers
@@ -216,7 +236,21 @@ class Access(WithServer):
 
 
 class Token(WithServer):
-    options = ("--listen", "127.0.0.1")
+    options = ("--listen", "127.0.0.1", "--allowed-host", "assay.example", "--allowed-host=Second.Example")
+
+    def test_further_names_can_be_allowed(self):
+        bearer = {"Authorization": f"Bearer {self.server.token}"}
+        for host in ("assay.example", "ASSAY.example:8017", "second.example"):
+            self.assertEqual(self.server.api(quick, headers=bearer | {"Host": host})[0].status, 200)
+        self.refused(403, *self.server.api(quick, headers=bearer | {"Host": "x.assay.example"}), "Host")
+
+    def test_answers_are_packed_on_their_way(self):
+        bearer = {"Authorization": f"Bearer {self.server.token}"}
+        response, content = self.server.api(quick, headers=bearer | {"Accept-Encoding": "gzip"})
+        self.assertEqual(response.headers["Content-Encoding"], "gzip")
+        self.assertEqual(gzip.decompress(content), self.server.api(quick, headers=bearer)[1])
+        response, content = self.server.api({"verb": "tarin"}, headers=bearer | {"Accept-Encoding": "gzip"})
+        self.refused(400, response, content)
 
     def test_is_required_once(self):
         self.assertGreaterEqual(len(self.server.token), 32)
@@ -277,6 +311,11 @@ class Files(WithServer):
             self.refused(400, *self.send(one, ("a.json", b"{}"), ("x.toml", b""), ("@x.toml", b"")))
         self.refused(400, *self.send({"verb": "models", "arguments": {"id": "@/etc/passwd"}}, ("@/etc/passwd", b"{}")))
 
+    def test_archives_are_bounded(self):
+        bomb = gzip.compress(b" " * (80 << 20))
+        error = self.refused(400, *self.send({"verb": "profile", "arguments": {"file": "a"}}, ("a", bomb)))
+        self.assertIn("times as large as the file", error["what"])
+
     def test_what_is_no_form(self):
         _, headers = form(quick)
         for body in (b"", b"--limit", b"--limit\r\n\r\n", b"--limit--", b"--other\r\n\r\nx\r\n--other--"):
@@ -310,8 +349,22 @@ class Bounds(WithServer):
                      b"GET / HTTP/1.1\r\nHost: localhost\r\n folded\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
                      b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
                      b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
-                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"):
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 300):
             self.assertRegex(self.server.raw(text), rb"^HTTP/1.1 (400|411|505) ", text)
+        self.alive()
+
+    def test_bodies_in_chunks(self):
+        head = b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        body = json.dumps(quick).encode()
+        pieces = b"".join(b"%x;a=b\r\n%s\r\n" % (len(part), part) for part in (body[:1], body[1:20], body[20:]))
+        content = self.server.raw(head + pieces + b"0\r\nA: b\r\n\r\n" + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertEqual(content.count(b"HTTP/1.1 200 OK"), 2)
+        self.assertIn(self.server.api(quick)[1], content)
+        self.assertIn(b" 413 ", self.server.raw(head + b"%x\r\n" % ((1 << 20) + 1)))
         self.alive()
 
     def test_a_body_is_asked_for(self):
@@ -370,6 +423,52 @@ class Bounds(WithServer):
         for client in clients:
             client.close()
         self.assertTrue(until(lambda: self.server.api(quick)[0].status == 200))
+
+    def test_idle_connections_make_room(self):
+        idle = []
+        for at in range(300):
+            client = socket.create_connection(("127.0.0.1", self.server.port), timeout=5)
+            if at % 2:
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
+            idle.append(client)
+        for _ in range(3):
+            self.alive()
+        for client in idle:
+            client.close()
+
+    def test_clients_are_told_that_files_fill_the_server(self):
+        head = (b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+                b"Content-Length: 67000000\r\n\r\n")
+        clients, said = [], b""
+        for _ in range(6):
+            client = socket.create_connection(("127.0.0.1", self.server.port), timeout=5)
+            clients.append(client)
+            try:
+                client.sendall(head + b"x" * 60_000_000)
+            except OSError:
+                pass
+        for client in clients:
+            client.settimeout(0.5)
+            try:
+                said += client.recv(4096)
+            except OSError:
+                pass
+            client.close()
+        self.assertIn(b"HTTP/1.1 503 ", said)
+        self.assertIn(b"the files of other requests fill the server", said)
+        self.alive()
+
+    def test_own_catalogues_take_no_time(self):
+        chips = {f"chips/c{i}": {"base": f"c{i - 1}" if i % 8 else "h100-sxm"} for i in range(24000)}
+        start = time.monotonic()
+        response, content = self.server.api({"verb": "chips", "arguments": {"id": "c15", "catalogue": json.dumps(chips)}})
+        self.assertEqual(response.status, 200, content[:200])
+        chips = {f"chips/c{i}": {"base": f"c{i - 1}"} for i in range(1, 24000)} | {"chips/c0": {"base": "h100-sxm"}}
+        for arguments in ({"id": "c23999"}, {}):
+            response, content = self.server.api({"verb": "chips", "arguments": arguments | {"catalogue": json.dumps(chips)}})
+            self.assertIn("more than 32 bases", self.refused(400, response, content)["what"])
+        self.assertLess(time.monotonic() - start, 6)
 
     def test_slow_clients_are_dropped(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=15) as client:
@@ -433,6 +532,35 @@ class Options(unittest.TestCase):
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(said, done.stderr)
         taken.stop()
+        for words, said in ((["--allowed-host", "x"], "--listen"), (["--open", "--listen", "127.0.0.1"], "the token")):
+            done = subprocess.run([assay, "ui", *words], capture_output=True, text=True, timeout=10, env=environment)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
+
+    def test_a_browser_is_opened(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, said = Path(folder) / "xdg-open", Path(folder) / "said"
+            program.write_text(f'#!/bin/sh\necho "$1" > {said}.part && mv {said}.part {said}\n')
+            program.chmod(0o755)
+            old = os.environ["PATH"]
+            environment["PATH"] = f"{folder}:{old}"
+            server = Server("--open")
+            environment["PATH"] = old
+            self.addCleanup(server.stop)
+            self.assertTrue(until(said.exists))
+            self.assertEqual(said.read_text().strip(), server.address)
+            self.assertEqual(server.api(quick)[0].status, 200)
+
+    def test_memory_of_the_machine_is_shared(self):
+        server = Server("--workers", "3")
+        self.addCleanup(server.stop)
+        most = max(128 << 20, min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 3))
+
+        def bounded(worker):
+            line = re.search(r"Max address space +(\d+)", Path(f"/proc/{worker}/limits").read_text())
+            return line is not None and int(line.group(1)) <= most
+
+        self.assertTrue(until(lambda: all(bounded(worker) for worker in server.workers())))
 
 
 if __name__ == "__main__":

@@ -58,18 +58,19 @@ bool is_of_another_site(const HttpRequest& request) {
 
 }  // namespace
 
-Access::Access(std::string address, int port, std::string token)
-    : address_(std::move(address)), token_(std::move(token)), port_(port) {
+Access::Access(std::string address, int port, std::string token, std::vector<std::string> names)
+    : address_(std::move(address)), token_(std::move(token)), names_(std::move(names)), port_(port) {
   char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) == 0) machine_ = name;
+  if (::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') names_.emplace_back(name);
+  for (std::string& one : names_) one = lower_case(one);
 }
 
 // A name that an attacker's name server points at this machine is none of these. An address cannot be pointed
 // elsewhere, so any will do where the server listens on all of them.
 bool Access::knows_host(std::string_view host) const {
-  const std::string name = host_name(host);
+  const std::string name = lower_case(host_name(host));
   if (name == "localhost" || name == "127.0.0.1" || name == "::1" || name == address_) return true;
-  return !token_.empty() && (is_address(name) || (!machine_.empty() && name == machine_));
+  return !token_.empty() && (is_address(name) || std::find(names_.begin(), names_.end(), name) != names_.end());
 }
 
 std::string Access::cookie_name() const { return fmt::format("assay_{}=", port_); }

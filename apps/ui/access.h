@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ui/http.h"
 
@@ -11,7 +12,8 @@ namespace assay::ui {
 class Access {
  public:
   /// `address`: what the server listens on. Without a token (empty) everybody who reaches it may ask.
-  Access(std::string address, int port, std::string token);
+  /// `names`: of this machine, beside those that it knows itself.
+  Access(std::string address, int port, std::string token, std::vector<std::string> names = {});
 
   /// The response that refuses the request or, where its address carries the token, takes the token out of the
   /// address; nothing where it may be answered.
@@ -21,7 +23,8 @@ class Access {
   bool knows_host(std::string_view host) const;
   std::string cookie_name() const;
 
-  std::string address_, token_, machine_;
+  std::string address_, token_;
+  std::vector<std::string> names_;
   int port_;
 };
 

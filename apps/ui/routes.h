@@ -15,12 +15,20 @@ class Routes {
   std::optional<HttpResponse> respond(const HttpRequest& request);
 
  private:
-  HttpResponse schema_of(const std::string& verb);
+  /// What does not change while the server runs, as it is and packed, and a tag that tells versions apart.
+  struct Kept {
+    std::string type, plain, packed, tag;
+  };
 
-  std::map<std::string, HttpResponse> schemas_;  ///< made once for each verb
+  const Kept* file_at(const std::string& path);
+  const Kept* schema_of(const std::string& verb, HttpResponse& unknown);
+  static HttpResponse kept_response(const Kept& kept, const HttpRequest& request);
+
+  std::map<std::string, Kept> files_, schemas_;  ///< made when they are first asked for
 };
 
-/// An answer of the engine: 200, or 400 for a request that cannot be answered, and 500 for a bug of ours.
-HttpResponse response_of(Answer answer);
+/// An answer of the engine, perhaps packed: 200, or 400 for a request that cannot be answered, and 500 for a bug of
+/// ours.
+HttpResponse response_of(Answer answer, bool is_packed = false);
 
 }  // namespace assay::ui

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <unordered_map>
 #include <utility>
@@ -49,7 +50,7 @@ struct Connection {
   Channel channel;
   HttpReader reader = {};
   State state = State::receiving;
-  Clock::time_point deadline = {};
+  Clock::time_point deadline = {}, since = {};  ///< when it entered its state
   bool keeps_alive = true, head_only = false;
   bool is_large = false;  ///< the request that is coming has files, and more time to come
 };
@@ -58,6 +59,7 @@ struct Connection {
 struct Job {
   Id connection;
   std::string request, boundary;  ///< `boundary`: separates the parts of the body, if it has several
+  bool packs = false;             ///< the client takes gzip, and bytes on their way to it count
 };
 
 /// A place for a worker: its process is replaced when it fails.
@@ -77,7 +79,10 @@ HttpResponse busy(std::string what) {
 class Server {
  public:
   Server(const Engine& engine, const ServerOptions& options, int listener, int port)
-      : engine_(engine), options_(options), listener_(listener), access_(options.address, port, options.token) {}
+      : engine_(engine),
+        options_(options),
+        listener_(listener),
+        access_(options.address, port, options.token, options.hosts) {}
 
   Result<void> run();
 
@@ -94,9 +99,10 @@ class Server {
   void serve_connection(Id id, std::uint32_t events);
   bool has_news(Connection& connection, std::uint32_t events);
   std::size_t held() const;
+  bool evict_idle();
   void answer_requests(Id id);
   void answer_request(Id id, Connection& connection, HttpRequest request);
-  void respond(Id id, const HttpResponse& response);
+  void respond(Id id, HttpResponse response);
   void go_on(Id id, Connection& connection);
   void enter(Id id, Connection& connection, Connection::State state);
   void drop(Id id);
@@ -139,11 +145,27 @@ void Server::accept_all() {
     const Id id = next_id_++;
     Connection& connection = connections_.emplace(id, Connection{Channel(socket)}).first->second;
     watch(EPOLL_CTL_ADD, socket, EPOLLIN | EPOLLRDHUP, id);
-    set_deadline(connection.deadline, Clock::now() + sending_time);
-    if (connections_.size() <= most_connections) continue;
+    connection.since = Clock::now();
+    set_deadline(connection.deadline, connection.since + sending_time);
+    if (connections_.size() <= most_connections || evict_idle()) continue;
     connection.keeps_alive = false;
     respond(id, busy("the server has too many connections"));
   }
+}
+
+/// Drops the connection that has sent no whole head for longest, if any but the newest one has not.
+bool Server::evict_idle() {
+  const auto newest = next_id_ - 1;
+  auto oldest = connections_.end();
+  for (auto one = connections_.begin(); one != connections_.end(); ++one) {
+    const Connection& connection = one->second;
+    if (one->first == newest || connection.state != Connection::State::receiving || connection.reader.coming())
+      continue;
+    if (oldest == connections_.end() || connection.since < oldest->second.since) oldest = one;
+  }
+  if (oldest == connections_.end()) return false;
+  drop(oldest->first);
+  return true;
 }
 
 void Server::drop(Id id) {
@@ -176,7 +198,7 @@ bool Server::has_news(Connection& connection, std::uint32_t events) {
   if (!open || connection.state == State::parting) return open;
   if (!connection.reader.is_within()) set_deadline(connection.deadline, Clock::now() + sending_time);
   connection.reader.append(bytes);
-  return connection.reader.held() <= HttpReader::body_limit || held() <= most_held;
+  return true;
 }
 
 /// Bytes of requests that wait to be answered or are still coming.
@@ -194,6 +216,12 @@ void Server::answer_requests(Id id) {
     Connection& connection = found->second;
     if (connection.state == State::sending && !connection.channel.has_unsent()) go_on(id, connection);
     if (connection.state != State::receiving) return;
+    if (connection.reader.held() > HttpReader::body_limit && held() > most_held) {
+      connection.reader = HttpReader();
+      connection.keeps_alive = false;
+      respond(id, busy("the files of other requests fill the server"));
+      return;
+    }
     auto request = connection.reader.next();
     if (const auto& fault = connection.reader.fault()) {
       connection.keeps_alive = false;
@@ -227,15 +255,18 @@ void Server::answer_request(Id id, Connection& connection, HttpRequest request) 
   if (const auto refused = access_.refusal(request)) return respond(id, *refused);
   if (const auto response = routes_.respond(request)) return respond(id, *response);
   if (queue_.size() >= most_waiting) return respond(id, busy("too many requests are waiting"));
+  // Over the loopback bytes cost less than packing them.
+  const bool packs = !options_.token.empty() && takes_gzip(request.header("accept-encoding"));
   queue_.push_back(
-      {id, std::move(request.body), form_boundary(request.header("content-type").value_or("")).value_or("")});
+      {id, std::move(request.body), form_boundary(request.header("content-type").value_or("")).value_or(""), packs});
   enter(id, connection, Connection::State::waiting);
 }
 
-void Server::respond(Id id, const HttpResponse& response) {
+void Server::respond(Id id, HttpResponse response) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
+  response.headers.emplace_back("Date", http_date(std::time(nullptr)));
   connection.channel.send(http_bytes(response, connection.keeps_alive, connection.head_only));
   if (!connection.channel.flush()) return drop(id);
   if (connection.channel.has_unsent())
@@ -262,7 +293,8 @@ void Server::enter(Id id, Connection& connection, Connection::State state) {
   const bool listens = state == State::receiving || state == State::parting;
   const std::uint32_t events = state == State::sending ? EPOLLOUT : listens ? EPOLLIN : EPOLLRDHUP;
   connection.state = state;
-  set_deadline(connection.deadline, Clock::now() + time);
+  connection.since = Clock::now();
+  set_deadline(connection.deadline, connection.since + time);
   watch(EPOLL_CTL_MOD, connection.channel.socket(), events | EPOLLRDHUP, id);
 }
 
@@ -278,9 +310,9 @@ bool Server::start_worker(Desk& desk) {
 
 void Server::serve_desk(Desk& desk) {
   const bool alive = desk.worker->serve();
-  if (auto answer = desk.worker->takes_answer(); answer && desk.job) {
+  if (auto reply = desk.worker->takes_answer(); reply && desk.job) {
     const Job job = *std::exchange(desk.job, std::nullopt);
-    respond(job.connection, response_of(std::move(*answer)));
+    respond(job.connection, response_of(std::move(reply->answer), reply->is_packed));
     answer_requests(job.connection);
   }
   if (alive) {
@@ -308,7 +340,7 @@ void Server::hand_out() {
     desk.job = std::move(queue_.front());
     queue_.pop_front();
     set_deadline(desk.deadline, Clock::now() + options_.time_limit);
-    desk.worker->ask(desk.job->request, desk.job->boundary);
+    desk.worker->ask(desk.job->request, desk.job->boundary, desk.job->packs);
     if (!desk.job->boundary.empty()) desk.job->request = std::string();  // files are not kept twice
     serve_desk(desk);
   }

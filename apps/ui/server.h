@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assay/assay.h"
 #include "assay/base/result.h"
@@ -12,12 +13,15 @@
 namespace assay::ui {
 
 struct ServerOptions {
+  static constexpr std::uint64_t least_memory = 128ull << 20, most_memory = 4ull << 30;
+
   std::string address = "127.0.0.1";  ///< an IPv4 or IPv6 address
   std::optional<int> port = {};       ///< 0: any that is free. By default a fixed one or, if it is taken, any
   std::string token = {};             ///< clients have to know it; empty: none has to
   std::chrono::milliseconds time_limit{20'000};  ///< limit for one answer
-  std::uint64_t memory = 4ull << 30;             ///< address space of a process that answers, in bytes
+  std::uint64_t memory = most_memory;            ///< address space of a process that answers, in bytes
   std::size_t workers = 4;                       ///< processes that answer
+  std::vector<std::string> hosts = {};           ///< further names of this machine, where it listens to others
 };
 
 /// Serves until SIGTERM or SIGINT. `announce` gets the address of the page once it can be opened.

@@ -17,6 +17,7 @@
 #include "assay/ask/report/render.h"
 #include "ui/form.h"
 #include "ui/http.h"
+#include "ui/packed.h"
 
 namespace assay::ui {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 struct Header {
   std::uint64_t size = 0, boundary = 0;  ///< in bytes; the boundary of a form precedes the body
   std::int64_t status = 0;               ///< answers only
+  std::uint64_t packs = 0;               ///< whether the answer may be packed, or is
 };
 
 bool read_all(int socket, char* to, std::size_t size) {
@@ -81,8 +83,11 @@ Answer answer_to(const Engine& engine, std::string_view body, std::string_view b
     request.resize(header.boundary + header.size);
     if (!read_all(socket, request.data(), request.size())) break;
     const std::string_view given = request;
-    const Answer answer = answer_to(engine, given.substr(header.boundary), given.substr(0, header.boundary));
-    header = {answer.json.size(), 0, answer.status};
+    Answer answer = answer_to(engine, given.substr(header.boundary), given.substr(0, header.boundary));
+    const bool packs = header.packs && answer.json.size() >= least_packed;
+    constexpr int fastest = 1;
+    if (packs) answer.json = packed(answer.json, fastest);
+    header = {answer.json.size(), 0, answer.status, packs};
     if (!write_all(socket, reinterpret_cast<const char*>(&header), sizeof header) ||
         !write_all(socket, answer.json.data(), answer.json.size()))
       break;
@@ -121,8 +126,8 @@ Worker& Worker::operator=(Worker&& other) noexcept {
 
 Worker::~Worker() { end(); }
 
-bool Worker::ask(std::string_view body, std::string_view boundary) {
-  const Header header{body.size(), boundary.size(), 0};
+bool Worker::ask(std::string_view body, std::string_view boundary, bool packs) {
+  const Header header{body.size(), boundary.size(), 0, packs};
   channel_.send({reinterpret_cast<const char*>(&header), sizeof header});
   channel_.send(boundary);
   channel_.send(body);
@@ -131,14 +136,14 @@ bool Worker::ask(std::string_view body, std::string_view boundary) {
 
 bool Worker::serve() { return channel_.flush() && channel_.receive(received_); }
 
-std::optional<Answer> Worker::takes_answer() {
+std::optional<Worker::Reply> Worker::takes_answer() {
   Header header;
   if (received_.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, received_.data(), sizeof header);
   if (received_.size() < sizeof header + header.size) return std::nullopt;
-  Answer answer{received_.substr(sizeof header), static_cast<int>(header.status), {}};
+  Reply reply{{received_.substr(sizeof header), static_cast<int>(header.status), {}}, header.packs != 0};
   received_ = std::string();
-  return answer;
+  return reply;
 }
 
 std::string Worker::end() {

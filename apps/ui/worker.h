@@ -26,13 +26,18 @@ class Worker {
 
   const Channel& channel() const { return channel_; }
 
-  /// Hands it a body, a request or a form with that boundary; the answer comes through its channel. Like `serve`, false
+  /// Hands it a body, a request or a form with that boundary; the answer comes through its channel, as gzip where it
+  /// `packs` and that is worth it. Like `serve`, false
   /// if the process is gone.
-  bool ask(std::string_view body, std::string_view boundary);
+  bool ask(std::string_view body, std::string_view boundary, bool packs = false);
   /// Sends and receives what is possible now.
   bool serve();
+  struct Reply {
+    Answer answer;
+    bool is_packed = false;
+  };
   /// The answer, once it has all come.
-  std::optional<Answer> takes_answer();
+  std::optional<Reply> takes_answer();
 
   /// Ends the process and says how it ended: "signal 11 (Segmentation fault)", "exit code 1".
   std::string end();

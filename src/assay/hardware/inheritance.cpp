@@ -11,6 +11,8 @@ namespace assay::hardware {
 namespace {
 
 constexpr std::string_view toml_ending = ".toml";
+/// Bases of a file, one above the other. The catalogue has up to three; each costs a parse of all that are above it.
+constexpr std::size_t most_bases = 32;
 
 void stamp(Toml& node, const std::string& file) {
   if (node.file.empty()) node.file = file;
@@ -49,6 +51,9 @@ Result<Toml> merged(Toml own, std::string_view file, std::string_view folder, co
   if (again)
     return fail(where, fmt::format("the bases form a cycle: {}", join(chain, " -> ")),
                 "a base must not be based on what it is a base of; give your file an id of its own");
+  if (chain.size() > most_bases)
+    return fail(where, fmt::format("more than {} bases stand one above the other", most_bases),
+                "base the file on one that is nearer to the first");
   const std::string path = fmt::format("{}{}{}", folder, base, toml_ending);
   for (const auto& [name, text] : catalogue.files(path)) {
     if (name != path) continue;

@@ -1,5 +1,6 @@
 #include "assay/hardware/inheritance.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "assay/base/text.h"
@@ -66,6 +67,15 @@ TEST(Inheritance, CyclesAreNamed) {
   EXPECT_EQ(found.error().what, "the bases form a cycle: a -> b -> a");
   EXPECT_FALSE(with("chips/a.toml", "base = \"a\"\n").chip("a", "test"));
   EXPECT_FALSE(with("chips/a.toml", "base = 3\n").chip("a", "test"));
+}
+
+TEST(Inheritance, BasesAreFew) {
+  Catalogue own = with("chips/c0.toml", "base = \"h100-sxm\"\n");
+  for (int i = 1; i < 40; ++i) own.put(fmt::format("chips/c{}.toml", i), fmt::format("base = \"c{}\"\n", i - 1));
+  EXPECT_TRUE(own.chip("c30", "test"));
+  const auto found = own.chip("c39", "test");
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().what, "more than 32 bases stand one above the other");
 }
 
 TEST(Inheritance, AFaultOfTheOwnFileIsReportedThere) {

@@ -17,6 +17,24 @@ using RequestJson = nlohmann::json;
 constexpr std::string_view example_request =
     R"json(e.g. {"verb": "roofline", "arguments": {"op": "dot(N)", "on": "tpu-v5e"}})json";
 
+/// How deep objects and lists nest in JSON.
+int nesting(std::string_view json) {
+  int depth = 0, deepest = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (in_text && json[i] == '\\') {
+      ++i;
+    } else if (json[i] == '"') {
+      in_text = !in_text;
+    } else if (!in_text && (json[i] == '{' || json[i] == '[')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!in_text && (json[i] == '}' || json[i] == ']')) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 /// An object; `where` and `hint` are what an error says.
 Result<RequestJson> parsed_object(std::string_view text, std::string_view where, std::string_view hint) {
   constexpr std::size_t limit = 1 << 20;
@@ -26,15 +44,11 @@ Result<RequestJson> parsed_object(std::string_view text, std::string_view where,
     return fail(place, fmt::format("the {} is larger than 1 MiB", where), "a request is a few options");
   if (const auto bad = invalid_utf8(text))
     return fail(place, fmt::format("byte {} is not UTF-8", *bad + 1), "requests are JSON in UTF-8");
-  int depth = 0;
-  // Requests and files of the catalogue are shallow; refusing deep nesting keeps the parser's recursion bounded.
-  RequestJson json = RequestJson::parse(
-      text,
-      [&](int level, RequestJson::parse_event_t, RequestJson&) {
-        return depth = std::max(depth, level), level < deepest;
-      },
-      false);
-  if (json.is_discarded() || depth >= deepest || !json.is_object())
+  // Requests and files of the catalogue are shallow: what goes through them calls itself for each level. Nesting is not
+  // left to a callback of the parser, which would look at all members of an object for each of them.
+  const bool is_shallow = nesting(text) < deepest;
+  RequestJson json = is_shallow ? RequestJson::parse(text, nullptr, false) : RequestJson();
+  if (json.is_discarded() || !json.is_object())
     return fail(place, fmt::format("the {} is not a JSON object", where), std::string(hint), Error::Kind::usage);
   return json;
 }

@@ -12,6 +12,8 @@ namespace assay::trace {
 
 /// Profiles are large, but a small file that inflates to more than this is an attack or a mistake.
 inline constexpr Bytes largest_profile = 8_GiB;
+/// What comes with a request is inflated in the memory of the process that answers it, which has a limit.
+inline constexpr Bytes largest_attached = 1_GiB;
 
 /// What a file holds.
 Result<std::string> file_bytes(const std::string& path, std::string_view where);
@@ -39,7 +41,7 @@ class MappedFile {
 inline bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 /// The content of gzip bytes, of all members; `file` is for errors. Of folder zlib/, or of its twin where there is no
 /// zlib.
-Result<std::string> inflated(std::string_view bytes, std::string_view file);
+Result<std::string> inflated(std::string_view bytes, std::string_view file, Bytes largest = largest_profile);
 
 /// A file without a name, which goes when nobody holds it any more.
 struct SpooledFile {

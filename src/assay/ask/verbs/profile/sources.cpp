@@ -41,9 +41,11 @@ Result<Source> opened(Source source) {
     ASSAY_SET(source.bytes, trace::part_bytes(*source.part));
   else if (source.part)
     ASSAY_SET(source.file, trace::MappedFile::open(source.part->path, "FILE"));
+  const bool is_attached = !source.part && !source.file;
   source.part.reset();
   if (!trace::is_gzip(source.content())) return source;
-  ASSAY_SET(source.bytes, trace::inflated(source.content(), source.name));
+  ASSAY_SET(source.bytes, trace::inflated(source.content(), source.name,
+                                          is_attached ? trace::largest_attached : trace::largest_profile));
   source.file.reset();
   return source;
 }

@@ -56,12 +56,14 @@ Result<std::string> text_of_requests(const std::string& value, std::string_view 
   if (trim(value).starts_with('{')) return value;
   const auto& attached = context.surroundings.attached;
   std::string bytes;
+  Bytes largest = trace::largest_profile;
   if (const auto file = attached.find(value); file != attached.end()) {
     bytes = std::string(file->second);
+    largest = trace::largest_attached;
   } else {
     ASSAY_SET(bytes, trace::file_bytes(value, where));
   }
-  if (trace::is_gzip(bytes)) return trace::inflated(bytes, value);
+  if (trace::is_gzip(bytes)) return trace::inflated(bytes, value, largest);
   return bytes;
 }
 

@@ -2,7 +2,7 @@
 
 namespace assay::trace {
 
-Result<std::string> inflated(std::string_view, std::string_view file) {
+Result<std::string> inflated(std::string_view, std::string_view file, Bytes) {
   return fail(std::string(file), "this build of assay does not read compressed files", "decompress it: gunzip FILE");
 }
 

@@ -77,7 +77,7 @@ Result<void> inflate_all(const Input& input, const Output& output, Bytes largest
 
 }  // namespace
 
-Result<std::string> inflated(std::string_view bytes, std::string_view file) {
+Result<std::string> inflated(std::string_view bytes, std::string_view file, Bytes largest) {
   std::string out;
   const auto input = [&] {
     constexpr std::size_t most = std::size_t{1} << 26;  // zlib counts in 32 bits
@@ -89,7 +89,7 @@ Result<std::string> inflated(std::string_view bytes, std::string_view file) {
     out += piece;
     return true;
   };
-  ASSAY_CHECK(inflate_all(input, output, largest_profile, file));
+  ASSAY_CHECK(inflate_all(input, output, largest, file));
   return out;
 }
 
