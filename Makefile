@@ -52,12 +52,14 @@ fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
 	done
 
 # Node runs emscripten's tools, whose modules are Debian's even where node itself is not.
-site: install-packages ## the page with the engine as WebAssembly, for any file server: build/site
+site: build ## the page with the engine as WebAssembly, for any file server: build/site
 	@scripts/install_packages.sh packages_site.txt
 	@[ -f build/wasm/build.ninja ] || cmake --preset wasm
 	@NODE_PATH=/usr/share/nodejs cmake --build build/wasm -j $(JOBS) --target engine
 	@rm -rf build/site && mkdir -p build/site page/dist && cp -r page/dist/. build/site
 	@cp build/wasm/engine.js build/wasm/engine.wasm apps/wasm/engine_worker.js build/site
+	@cp -r build/release/answers build/site/answers
+	@find build/site -type f ! -name '*.gz' ! -name '*.woff2' -size +1k -exec gzip -9nk {} +
 
 test-site: build site ## compare the answers of build/site with those of the binary
 	@tests/site.py

@@ -20,7 +20,7 @@ function(engine_for_browsers)
   target_link_libraries(engine PRIVATE assay_core)
   target_link_options(
     engine PRIVATE
-    -Oz
+    -O3
     -sMODULARIZE=1
     -sEXPORT_NAME=createEngine
     -sENVIRONMENT=worker

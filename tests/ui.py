@@ -179,6 +179,20 @@ class Answers(WithServer):
         for path in ("/nothing", "/../etc/passwd", "/%2e%2e/etc/passwd", "//", "/index.html/"):
             self.assertEqual(self.server.ask("GET", path)[0].status, 404)
 
+    def test_recorded_answers_are_those_of_the_engine(self):
+        request = json.dumps({"verb": "validate", "arguments": {"by": "hardware", "set": "inference-ttft"}})
+        printed = subprocess.run([assay, "json"], input=request.encode(), capture_output=True, env=environment).stdout
+        response, content = self.server.ask("GET", "/answers/inference-ttft.json")
+        if response.status == 404:  # a build that is too slow for it
+            self.skipTest("not recorded")
+        self.assertEqual(content, printed)
+        with tempfile.TemporaryDirectory() as folder:
+            environment["ASSAY_CATALOGUE"] = folder
+            own = Server()
+            del environment["ASSAY_CATALOGUE"]
+            self.addCleanup(own.stop)
+            self.assertEqual(own.ask("GET", "/answers/inference-ttft.json")[0].status, 404)
+
     def test_files_are_packed_and_sent_once(self):
         for path in ("/", "/app.js", "/style.css", "/schema/train"):
             response, plain = self.server.ask("GET", path)
@@ -315,6 +329,24 @@ class Files(WithServer):
         bomb = gzip.compress(b" " * (80 << 20))
         error = self.refused(400, *self.send({"verb": "profile", "arguments": {"file": "a"}}, ("a", bomb)))
         self.assertIn("times as large as the file", error["what"])
+
+    def test_scripts_are_read_as_text_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            secret = Path(folder) / "secret.yaml"
+            secret.write_text("tensor_model_parallel_size: 2\n")
+            options = "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16"
+            for line in (f"torchrun pretrain_gpt.py {options}\n", f". {secret}\ntorchrun pretrain_gpt.py {options}\n",
+                         f"torchrun pretrain_gpt.py {options} --yaml-cfg {secret}\n"):
+                request = {"verb": "train", "arguments": {"from": line, "on": "h100-sxm:8"}}
+                response, content = self.server.api(request)
+                self.assertEqual(response.status, 200, content[:300])
+                self.assertNotIn(b"tensor_model_parallel_size", content.replace(line.encode(), b""))
+            self.refused(400, *self.server.api({"verb": "train", "arguments": {"from": str(secret), "on": "h100-sxm:8"}}))
+            existing = f"torchrun pretrain_gpt.py --load {folder}\n"
+            missing = existing.replace(folder, folder + "x")
+            answers = [self.server.api({"verb": "train", "arguments": {"from": text, "on": "h100-sxm:8"}})[1].decode().replace(name, "")
+                       for text, name in ((existing, folder), (missing, folder + "x"))]
+            self.assertEqual(*answers)  # whether a file exists is not told
 
     def test_what_is_no_form(self):
         _, headers = form(quick)

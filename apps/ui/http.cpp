@@ -237,7 +237,7 @@ void HttpReader::read_head(std::string_view head) {
     }
     if (name == "host" && ++hosts > 1) return refuse(400, "there is more than one Host");
     if (name == "connection")
-      request.keep_alive = lower_case(value) != "close" && (request.keep_alive || lower_case(value) == "keep-alive");
+      request.keep_alive = request.keep_alive && lower_case(value) != "close";  // HTTP/1.0 would have to be told so
     if (name == "expect") wants_continue_ = lower_case(value) == "100-continue";
     request.headers.emplace_back(name, value);
   }
@@ -254,9 +254,10 @@ std::string http_bytes(const HttpResponse& response, bool keep_alive, bool head_
   // A page may load only what this server has; no other site may frame it or read it.
   constexpr std::string_view guards =
       "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-      "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+      "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+      "'none'\r\n"
       "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
-      "Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n";
+      "Cross-Origin-Opener-Policy: same-origin-allow-popups\r\nCross-Origin-Resource-Policy: same-origin\r\n";
   std::string out = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}", response.status, reason(response.status),
                                 response.type, guards);
   if (response.status != 304) out += fmt::format("Content-Length: {}\r\n", response.body.size());

@@ -21,6 +21,8 @@ std::string_view type_of(std::string_view path) {
                                                                      {".css", "text/css; charset=utf-8"},
                                                                      {".json", json_type},
                                                                      {".svg", "image/svg+xml"},
+                                                                     {".webmanifest", "application/manifest+json"},
+                                                                     {".gz", "application/gzip"},
                                                                      {".png", "image/png"},
                                                                      {".ico", "image/x-icon"},
                                                                      {".woff2", "font/woff2"},
@@ -63,17 +65,24 @@ std::optional<HttpResponse> Routes::respond(const HttpRequest& request) {
 
 const Routes::Kept* Routes::file_at(const std::string& path) {
   if (const auto known = files_.find(path); known != files_.end()) return &known->second;
-  for (const hardware::EmbeddedFile& file : embedded_page()) {
-    if (file.path != path) continue;
-    constexpr int smallest = 9;
-    std::string packed = path.ends_with(".woff2") ? "" : ui::packed(file.text, smallest);  // fonts are packed already
-    return &(files_[path] = {std::string(type_of(path)), std::string(file.text), std::move(packed), tag_of(file.text)});
-  }
+  for (const hardware::EmbeddedFile& file : embedded_page())
+    if (file.path == path) return keep(path, file.text);
+  constexpr std::string_view answers = "answers/";
+  if (recorded_ && path.starts_with(answers))
+    for (const hardware::EmbeddedFile& file : recorded_answers())
+      if (file.path == std::string_view(path).substr(answers.size())) return keep(path, file.text);
   if (path != "index.html") return nullptr;
   constexpr std::string_view text =
       "This build of Assay has no page: `make page` writes page/dist, which the next build takes in.\n"
       "Programs ask by POST /api; GET /schema describes requests and answers.\n";
   return &(files_[path] = {std::string(text_type), std::string(text), "", tag_of(text)});
+}
+
+const Routes::Kept* Routes::keep(const std::string& path, std::string_view text) {
+  constexpr int smallest = 9;
+  const bool is_packed = path.ends_with(".woff2") || path.ends_with(".gz");
+  return &(files_[path] = {std::string(type_of(path)), std::string(text), is_packed ? "" : packed(text, smallest),
+                           tag_of(text)});
 }
 
 const Routes::Kept* Routes::schema_of(const std::string& verb, HttpResponse& unknown) {

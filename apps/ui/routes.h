@@ -11,6 +11,9 @@ namespace assay::ui {
 
 class Routes {
  public:
+  /// `recorded`: whether the answers that the build recorded are those of this server's engine.
+  explicit Routes(bool recorded = true) : recorded_(recorded) {}
+
   /// The response to a request; nothing where the engine has to answer its body.
   std::optional<HttpResponse> respond(const HttpRequest& request);
 
@@ -21,10 +24,12 @@ class Routes {
   };
 
   const Kept* file_at(const std::string& path);
+  const Kept* keep(const std::string& path, std::string_view text);
   const Kept* schema_of(const std::string& verb, HttpResponse& unknown);
   static HttpResponse kept_response(const Kept& kept, const HttpRequest& request);
 
   std::map<std::string, Kept> files_, schemas_;  ///< made when they are first asked for
+  bool recorded_;
 };
 
 /// An answer of the engine, perhaps packed: 200, or 400 for a request that cannot be answered, and 500 for a bug of

@@ -82,7 +82,8 @@ class Server {
       : engine_(engine),
         options_(options),
         listener_(listener),
-        access_(options.address, port, options.token, options.hosts) {}
+        access_(options.address, port, options.token, options.hosts),
+        routes_(options.recorded) {}
 
   Result<void> run();
 

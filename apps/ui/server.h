@@ -21,6 +21,7 @@ struct ServerOptions {
   std::chrono::milliseconds time_limit{20'000};  ///< limit for one answer
   std::uint64_t memory = most_memory;            ///< address space of a process that answers, in bytes
   std::size_t workers = 4;                       ///< processes that answer
+  bool recorded = true;                          ///< the catalogue is the built-in one, so that recorded answers hold
   std::vector<std::string> hosts = {};           ///< further names of this machine, where it listens to others
 };
 

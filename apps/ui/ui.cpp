@@ -125,6 +125,7 @@ Result<UiOptions> read_options(std::span<const std::string> words) {
 
 Result<void> run(std::span<const std::string> words, std::vector<std::string> catalogues) {
   ASSAY_TRY(ui, read_options(words));
+  ui.server.recorded = catalogues.empty();
   const Engine engine({.catalogues = std::move(catalogues)});
   // What the engine keeps from its first answer is shared by all processes that answer.
   engine.answer(R"({"verb": "models", "arguments": {"model": "llama-3-8b"}})");

@@ -1,8 +1,8 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Patterns } from "./draw/svg";
-import { theEngine } from "./engine/ask";
-import { asCommand, asPython } from "./engine/command";
+import { onReach, theEngine } from "./engine/ask";
+import { asLines, asPython } from "./engine/command";
 import type { Answer, Request } from "./engine/ask";
 import { useCatalogue } from "./catalogue";
 import { useDrops } from "./parts/drop";
@@ -62,8 +62,8 @@ function Menu({ shared }: { shared: Shared | null }): JSX.Element {
       <summary class="btn">Share</summary>
       <ul>
         {item("Copy permalink", () => void copy(location.href, "the permalink"))}
-        {shared && item("Copy as command", () => void copy(asCommand(shared.request), "the command"))}
-        {shared && item("Copy as Python", () => void copy(asPython(shared.request), "the Python call"))}
+        {shared && item("Copy as command", () => void copy(asLines(shared.request), "the command"))}
+        {shared && item("Copy as Python", () => void copy(asPython(shared.request), "the Python program"))}
         {shared?.answer &&
           item("Download JSON", () =>
             download(`${shared.request.verb}.json`, JSON.stringify(shared.answer, null, 2), "application/json"),
@@ -80,7 +80,9 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
   const view = views.find((one) => one.id === place.view) ?? views[0]!;
   const [shared, share] = useState<Shared | null>(null);
   const [engine, setEngine] = useState<string>("");
+  const [reached, setReached] = useState(true);
   const [message, setMessage] = useState("");
+  useEffect(() => onReach(setReached), []);
   const catalogue = useCatalogue();
   const binary = (place.query.units ?? stored("assay-units")) !== "GB";
   useBinary(binary);
@@ -148,9 +150,9 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
           </nav>
           <div class="tools">
             {engine && (
-              <span class="engine">
+              <span class={`engine${reached ? "" : " off"}`} role="status">
                 <i aria-hidden="true" />
-                {engine}
+                {reached ? engine : "The engine does not answer"}
               </span>
             )}
             <button

@@ -3,7 +3,8 @@
 //   node tests/browser.mjs [--path DIRECTORY OF assay] [--only NAME] [--update]: the last takes how views look now as right
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { extname, join, normalize, resolve } from "node:path";
@@ -128,6 +129,7 @@ async function openPage(base, { width = 1440, theme = "light", height = 900 } = 
 async function show(page, hash) {
   await page.goto("about:blank");
   await page.goto(`${page.base}${hash}${hash.includes("?") ? "&" : "?"}theme=${page.theme}`);
+  if (hash.startsWith("#/profile")) return void (await page.waitForSelector("h1"));
   await page.waitForSelector(".ans h1", { timeout: 30_000 });
   await settled(page);
 }
@@ -202,9 +204,9 @@ const tests = {
       "Details",
     ])
       assert.equal(await page.locator(`section[aria-label="${name}"]`).count(), 1, name);
-    assert.ok(
-      (await text(page, ".cmd code")) ===
-        "assay train llama-3-8b --on h100-sxm:64 --batch 256seq --seq 8192 --tokens 1T",
+    assert.equal(
+      await text(page, ".cmd code"),
+      "assay train llama-3-8b \\\n  --on h100-sxm:64 \\\n  --batch 256seq \\\n  --seq 8192 \\\n  --tokens 1T",
     );
     await page.click("button[aria-label^='Bytes in']");
     assert.ok((await text(page, ".facts")).includes(`${written(r.memory.total.value, 1e9)} GB`));
@@ -214,7 +216,7 @@ const tests = {
     const page = await openPage(base);
     await show(page, "#/plan");
     await page.click(".head .num");
-    await page.waitForSelector("[role=dialog]");
+    await page.waitForSelector("[role=dialog] .formula"); // which is asked for only now
     assert.ok((await page.evaluate(() => location.hash)).includes("open=step+time"));
     for (let depth = 0; depth < 12 && (await page.locator("[role=dialog] .go").count()) > 0; depth++)
       await page.locator("[role=dialog] .go").first().click();
@@ -272,9 +274,16 @@ const tests = {
     await page.waitForFunction(() => /per step/.test(document.querySelector(".ans h1").textContent));
     assert.match(await page.evaluate(() => location.hash), /model=llama-3-8b/);
     await show(page, `#/plan?model=${encodeURIComponent("{ not json")}&on=h100-sxm:8&batch=64seq`);
-    assert.equal(await page.locator("section[aria-label='What the engine said']").count(), 1);
+    assert.equal(await page.locator(".engine-said:not([open])").count(), 1);
     await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:1000000000000000000&batch=64seq");
-    assert.equal(await page.locator("section[aria-label='What the engine said']").count(), 1);
+    assert.equal(await page.locator(".engine-said:not([open])").count(), 1);
+    // in the words of the page, above the last good answer
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:8&batch=64seq&seq=4096");
+    const good = await heading(page);
+    await page.evaluate(() => (location.hash = "#/plan?model=llama-3-8b&on=&batch=64seq&seq=4096"));
+    await page.waitForFunction(() => document.querySelector(".ans h1").textContent === "Chip is missing.");
+    assert.equal(await text(page, ".last-good[inert] h1"), good);
+    assert.ok(!/--/.test(await text(page, ".ans .say")));
     await page.context().close();
   },
   async "a pasted config.json is a model, and what does not fit says so"(base) {
@@ -322,20 +331,29 @@ const tests = {
   async "a busy engine is asked again, and a bug of it leaves the last answer"(base) {
     const page = await openPage(base);
     await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:8&batch=64seq&seq=4096");
-    const before = await heading(page);
     let busy = true;
+    await page.click("button[aria-label='×2 Chips']"); // one of the changes that were tried: known at once
+    await page.waitForFunction(() => /on 16 H100/.test(document.querySelector(".ans h1").textContent));
+    await settled(page);
+    const before = await heading(page);
     await page.route("**/api", (route) => (busy ? route.fulfill({ status: 503, body: "{}" }) : route.continue()));
-    await page.click("button[aria-label='×2 Chips']");
+    await page.getByLabel("Sequence", { exact: true }).fill("2048");
     await page.waitForSelector("text=The engine is busy");
+    await page.waitForSelector(".engine.off:visible");
     assert.equal(await heading(page), before);
     busy = false;
-    await page.waitForFunction(() => /on 16 H100/.test(document.querySelector(".ans h1").textContent));
+    await page.waitForFunction(
+      (old) => document.querySelector(".ans h1").textContent.replaceAll("\u202f", " ") !== old,
+      before,
+    );
+    await page.waitForSelector(".engine:not(.off)");
+    await settled(page);
     const crash = { error: { kind: "internal", where: "", what: "this is a bug", hint: "" }, request: "{}" };
     await page.unroute("**/api");
     await page.route("**/api", (route) =>
       route.fulfill({ status: 500, contentType: "application/json", body: JSON.stringify(crash) }),
     );
-    await page.click("button[aria-label='×2 Chips']");
+    await page.getByLabel("Sequence", { exact: true }).fill("1024");
     await page.waitForSelector("text=The engine made a mistake of its own");
     assert.match(await text(page, ".ans"), /on 16 H100/);
     await page.context().close();
@@ -482,13 +500,15 @@ const tests = {
       network: "",
       matrix: "",
       design: "",
+      profile: "",
       accuracy: "?set=h200-ops",
       book: "?chapter=inference",
     };
     mkdirSync(shots, { recursive: true });
     for (const [width, theme] of [
-      [360, "light"],
-      [1600, "dark"],
+      [390, "light"],
+      [768, "dark"],
+      [1440, "light"],
     ]) {
       const page = await openPage(base, { width, theme, height: width < 600 ? 780 : 1000 });
       for (const [view, query] of Object.entries(views)) {
@@ -553,8 +573,150 @@ const tests = {
     await page.waitForFunction(() => /Nothing was priced/.test(document.querySelector("main").textContent));
     await drop("config.json", '{"base": "llama-3-8b", "num_hidden_layers": 16}');
     await page.waitForFunction(() => location.hash.startsWith("#/plan") && /num_hidden_layers/.test(location.hash));
-    await drop("run.sh", "#!/bin/sh\ntorchrun pretrain.py");
-    await page.waitForFunction(() => /assay train --from run.sh/.test(document.querySelector(".toast").textContent));
+    assert.equal(await page.locator("[aria-invalid=true]").count(), 0); // the rest of the request is the example's
+    const script =
+      "#!/bin/sh\ntorchrun --nproc_per_node 8 --nnodes 8 pretrain_gpt.py --tensor-model-parallel-size 8 --num-layers 32 " +
+      "--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16\n";
+    await show(page, "#/plan?on=h100-sxm:64");
+    await drop("run.sh", script);
+    await page.waitForFunction(() => document.querySelector("pre[aria-label='The script']"));
+    await settled(page);
+    const { results } = ask("train", { from: script, on: "h100-sxm:64" });
+    const expected = `${written(results.step_time.estimate.value, 1)} s per step on 64 H100`;
+    assert.ok((await heading(page)).startsWith(expected), await heading(page));
+    await drop("log.jsonl", '{"timestamp": 0, "input_length": 1000, "output_length": 100}\n'.repeat(3));
+    await page.waitForFunction(() => location.hash.startsWith("#/serve"));
+    await page.waitForFunction(() =>
+      /as in log.jsonl/.test(document.querySelector("section[aria-label='Under load']")?.textContent),
+    );
+    await drop("blob.json", [0, 1, 2, 3]);
+    await page.waitForFunction(() => location.hash.startsWith("#/profile") && !/model=/.test(location.hash));
+    await page.context().close();
+  },
+  async "a timeline is moved, zoomed, read and opened in Perfetto"(base) {
+    const page = await openPage(base);
+    await page.context().route("https://ui.perfetto.dev/**", (route) =>
+      route.fulfill({
+        contentType: "text/html",
+        body: `<script>addEventListener("message", ({ data, source }) => {
+          if (data === "PING") opener.postMessage("PONG", "*");
+          else document.title = new TextDecoder().decode(data.perfetto.buffer).slice(0, 16) + data.perfetto.title;
+        });</script>`,
+      }),
+    );
+    await show(page, "#/plan?model=llama-3-70b&on=h100-sxm:64&batch=128seq&seq=4096&pp=4");
+    const last = () => page.locator("section[aria-label=Timeline] svg text").last().textContent();
+    const whole = await last();
+    const chart = page.locator(".timeline").first();
+    await chart.scrollIntoViewIfNeeded();
+    const box = await chart.boundingBox();
+    await page.mouse.move(box.x + 140, box.y + 8);
+    assert.match(await text(page, ".tip"), /^stage 0: (for|back)ward, microbatch \d+(, part \d+)?, [\d.]+ ms$/);
+    await chart.focus();
+    await page.keyboard.press("+");
+    await page.keyboard.press("+");
+    assert.notEqual(await last(), whole);
+    const zoomed = await last();
+    await page.mouse.move(box.x + 700, box.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 100, box.y + 8);
+    await page.mouse.up();
+    assert.notEqual(await last(), zoomed);
+    await page.click("button[aria-label='Show the whole step']");
+    assert.equal(await last(), whole);
+    const [other] = await Promise.all([
+      page.context().waitForEvent("page"),
+      page.click("button[aria-label='Open in Perfetto']"),
+    ]);
+    await other.waitForFunction(() => document.title !== "");
+    assert.match(await other.title(), /^\{"traceEvents":\[llama-3-70b on h100-sxm:64/);
+    await page.context().close();
+  },
+  async "one change is recommended once all are tried, and nothing moves"(base) {
+    const page = await openPage(base);
+    await page.goto(`${base}#/plan?model=llama-3-8b&on=h100-sxm:16&batch=64seq&seq=4096`);
+    await page.waitForSelector(".fact.waits");
+    const height = () => page.evaluate(() => document.querySelector(".facts").offsetHeight);
+    const before = await height();
+    assert.equal(await page.locator(".facts button:has-text('Apply')").count(), 0);
+    assert.match(await text(page, ".fact.waits"), /\d of \d+ are tried/);
+    await page.waitForSelector(".fact:has-text('What should I change?'):not(.waits)");
+    assert.equal(await height(), before);
+    assert.match(await text(page, "section[aria-label='What would change it'] .note"), /^\d+ tried, each alone/);
+    await page.context().close();
+  },
+  async "a plan is pinned at its headline and compared with other requests"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:16&batch=64seq&seq=4096");
+    await page.click("text=Pin to compare");
+    await page.evaluate(() => (location.hash = location.hash.replace("on=h100-sxm:16", "on=b200:16")));
+    await page.waitForFunction(() => /on 16 B200/.test(document.querySelector(".ans h1").textContent));
+    await settled(page);
+    await page.click("text=Pin to compare");
+    await page.waitForSelector(
+      "section[aria-label=Compare] svg[role=img][aria-label*='h100-sxm:16'][aria-label*='b200:16']",
+    );
+    for (const width of [390, 768, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      const places = await page.$$eval("section[aria-label=Compare] td:nth-child(3)", (cells) =>
+        cells.map((cell) => getComputedStyle(cell).display),
+      );
+      assert.ok(places.length > 5 && places.every((one) => one === "table-cell"));
+    }
+    await page.context().close();
+  },
+  async "a folder of files works without a network"() {
+    const folder = mkdtempSync(join(tmpdir(), "assay-site-"));
+    cpSync("dist", folder, { recursive: true });
+    for (const file of ["engine.js", "engine.wasm"]) writeFileSync(join(folder, file), "");
+    const said = JSON.stringify({
+      error: { kind: "input", where: "model", what: "an answer of the folder", hint: "" },
+    });
+    writeFileSync(
+      join(folder, "engine_worker.js"),
+      `onmessage = ({ data }) => postMessage({ id: data.id, answer: ${JSON.stringify(said)} });`,
+    );
+    const page = await openPage(await files(folder));
+    await page.goto(`${page.base}#/plan`);
+    await page.waitForSelector("text=An answer of the folder");
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.context().setOffline(true);
+    await page.goto("about:blank");
+    await page.goto(`${page.base}#/plan`);
+    await page.waitForSelector("text=An answer of the folder");
+    await page.evaluate(() => document.fonts.ready);
+    await page.context().close();
+    complaints.length = 0; // what is not there is reported by the browser
+  },
+  async "the accuracy is there at once"(base) {
+    const page = await openPage(base);
+    const asked = [];
+    page.on("request", (request) => request.method() === "POST" && asked.push(request.postData()));
+    const at = Date.now();
+    await show(page, "#/accuracy?set=inference-ttft");
+    assert.ok(Date.now() - at < 4000, `${Date.now() - at} ms`);
+    assert.ok(!asked.some((one) => one.includes("validate")), "validate was asked");
+    const { results } = ask("validate", { set: "inference-ttft", by: "hardware" });
+    assert.ok((await heading(page)).startsWith(`Half of ${results.reported} published times to the first token`));
+    await page.context().close();
+  },
+  "samples are profiles to look at": async (base) => {
+    const page = await openPage(base);
+    await page.goto(`${base}#/profile`);
+    await page.waitForSelector(".drop.zone");
+    for (const [name, says] of [
+      ["A training run in PyTorch", /busy/],
+      ["Before and after", /Before and after/],
+      ["A program in JAX", /busy/],
+    ]) {
+      await page.click(`.samples button:has-text('${name}')`);
+      await page.waitForFunction(
+        (source) =>
+          document.querySelector(".ans h1") && new RegExp(source).test(document.querySelector("main").textContent),
+        says.source,
+      );
+      await page.click("text=Close");
+    }
     await page.context().close();
   },
   "a profile is read where it is dropped": async (base) => {
@@ -640,7 +802,8 @@ try {
         console.log(`ok ${server.name}: ${name} (${((Date.now() - at) / 1000).toFixed(1)} s)`);
       } catch (error) {
         failed += 1;
-        console.log(`FAILED ${server.name}: ${name}\n${error.stack}\n${complaints.join("\n")}`);
+        console.log(`FAILED ${server.name}: ${name}\n${error.stack}\n${[...new Set(complaints)].join("\n")}`);
+        for (const context of browser.contexts()) if (context !== eye.context()) await context.close();
       }
     }
   }

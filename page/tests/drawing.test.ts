@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { apart, decades, histogram, joinNarrow, linear, logTicks, logarithmic, stack, ticks } from "../src/draw/scale";
 import { markPath } from "../src/draw/svg";
+import { chromeTrace } from "../src/views/plan/perfetto";
+import type { Timeline } from "../src/views/plan/perfetto";
+import { barWords, panned, zoomed } from "../src/views/plan/timeline";
 
 test("scales map ends to ends", () => {
   const x = linear(0, 10, 100, 200);
@@ -68,4 +71,31 @@ test("a histogram counts everything once", () => {
 test("marks are paths", () => {
   for (const shape of ["circle", "square", "triangle", "diamond"] as const)
     assert.match(markPath(shape, 10, 10, 4), /^M/);
+});
+
+test("a timeline becomes a trace, moves and zooms", () => {
+  const s = (value: number) => ({ value, unit: "s" });
+  const timeline = {
+    title: "t",
+    subtitle: "",
+    lanes: [{ name: "stage 0", members: 2 }],
+    classes: ["forward"],
+    bars: [{ lane: 0, class: 0, label: "F3.1", start: s(1), end: s(1.5), alone: null }],
+    marks: [],
+    counters: [{ name: "bytes", points: [{ at: s(2), value: 7 }] }],
+  } as unknown as Timeline;
+  const { traceEvents } = JSON.parse(chromeTrace(timeline)) as { traceEvents: Record<string, unknown>[] };
+  assert.deepEqual(
+    traceEvents.map((event) => event.ph),
+    ["M", "M", "X", "C"],
+  );
+  assert.equal(traceEvents[2]!.ts, 1e6);
+  assert.equal(traceEvents[2]!.dur, 5e5);
+  assert.equal(barWords("F3.1", "forward"), "forward, microbatch 3, part 1");
+  assert.equal(barWords("send 0.0", "send"), "send, microbatch 0, part 0");
+  assert.equal(barWords("Norm", "memory"), "Norm, memory");
+  const half = zoomed({ from: 0, span: 1 }, 2, 0.5);
+  assert.deepEqual(half, { from: 0.25, span: 0.5 });
+  assert.deepEqual(panned(half, 10), { from: 0.5, span: 0.5 });
+  assert.deepEqual(zoomed(half, 0.1, 0.5), { from: 0, span: 1 });
 });

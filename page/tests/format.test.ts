@@ -7,6 +7,7 @@ import {
   int,
   parameters,
   percent,
+  share,
   quantity,
   sentence,
   si,
@@ -88,7 +89,12 @@ test("parts of a sum share unit and decimals", () => {
   assert.deepEqual([6.299, 0.2815, 0].map(write).map(plain), ["6.30 s", "0.28 s", "0"]);
   const memory = alike(164348010960, "B");
   assert.deepEqual([17639415808, 1653695232].map(memory).map(plain), ["17.6 GB", "1.7 GB"]);
-  assert.equal(plain(alike(7.19, "s")(0.00097)), "0.001 s");
+  assert.equal(plain(alike(7.19, "s")(0.00097)), "<0.01 s");
+  assert.equal(plain(alike(7.19, "s", 1)(0.00047)), "0.0005 s");
+  assert.deepEqual(
+    [0.889, 0.0369, 0.000145, 0].map((x) => plain(share(x))),
+    ["88.9 %", "3.7 %", "<0.1 %", "0.0 %"],
+  );
 });
 
 test("labels of axes and sentences", () => {

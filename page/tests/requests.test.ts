@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asCommand, asPython } from "../src/engine/command";
+import { asCommand, asLines, asPython } from "../src/engine/command";
 import { chipOf, clusterOf, filled, requestOf, resize, shapeOf, shortChip } from "../src/engine/request";
 import { problemAt, nearest } from "../src/parts/panel";
 import { search } from "../src/parts/fields";
@@ -64,8 +64,17 @@ test("commands and Python calls ask the same", () => {
   );
   assert.equal(
     asPython(request),
-    'assay.train("llama-3-70b", on="h100-sxm:1024", batch="4Mi", graphs=False, sequence_parallel=True, set=["a=1", "b c=2"])',
+    'import assay\n\nanswer = assay.train("llama-3-70b", on="h100-sxm:1024", batch="4Mi", graphs=False, sequence_parallel=True, set=["a=1", "b c=2"])\nprint(answer)\n',
   );
+  assert.match(
+    asPython({ verb: "train", arguments: { model: "gpt2", seq: "4096", tp: "8", batch: "1Mi" } }),
+    /seq=4096, tp=8, batch="1Mi"/,
+  );
+  assert.equal(
+    asLines({ verb: "train", arguments: { model: "llama-3-70b", on: "h100-sxm:1024", batch: "4Mi", seq: "8192" } }),
+    "assay train llama-3-70b \\\n  --on h100-sxm:1024 \\\n  --batch 4Mi \\\n  --seq 8192",
+  );
+  assert.equal(asLines({ verb: "systolic", arguments: { N: 3, M: 1, K: 2 } }), "assay systolic 1 2 3");
   assert.equal(asCommand({ verb: "systolic", arguments: { N: 3, M: 1, K: 2 } }), "assay systolic 1 2 3");
 });
 
@@ -95,7 +104,7 @@ test("an error belongs to the field that it names", () => {
   assert.equal(problemAt(refusal, "on"), undefined);
   assert.equal(
     problemAt({ error: { kind: "usage", where: "train", what: "--batch is missing", hint: "" } }, "batch")?.text,
-    "--batch is missing.",
+    "Batch is missing.",
   );
   assert.deepEqual(nearest("write a whole number"), []);
 });

@@ -13,7 +13,7 @@ if (!check) rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 process.chdir(page);
 await build({
-  entryPoints: { app: "src/main.tsx", theme: "src/theme.ts" },
+  entryPoints: { app: "src/main.tsx", theme: "src/theme.ts", offline: "src/offline.ts" },
   bundle: true,
   minify: true,
   format: "iife",
@@ -34,8 +34,15 @@ await build({
   outdir: out,
   logLevel: "warning",
 });
-for (const file of ["index.html", "icon.svg"]) cpSync(file, join(out, file));
+for (const file of ["index.html", "icon.svg", "manifest.webmanifest"]) cpSync(file, join(out, file));
 cpSync("fonts", join(out, "fonts"), { recursive: true });
+// Profiles to look at: the same files that the tests of the engine read.
+for (const name of [
+  "gpt2-xl-6l-train.kineto.json.gz",
+  "gpt2-xl-6l-train-compiled.kineto.json.gz",
+  "mlp4-grad.xplane.pb.gz",
+])
+  cpSync(join("../tests/data/profiles", name), join(out, "samples", name));
 
 const files = (root, below = "") =>
   readdirSync(join(root, below), { withFileTypes: true })

@@ -30,9 +30,10 @@ const types = {
   ".svg": "image/svg+xml",
   ".woff2": "font/woff2",
   ".txt": "text/plain",
+  ".webmanifest": "application/manifest+json",
 };
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'";
 
 createServer(async (request, response) => {
   const path = normalize(new URL(request.url, "http://localhost").pathname);

@@ -18,9 +18,16 @@ const python = (value: unknown): string =>
 const given = (request: Request): [string, unknown][] =>
   Object.entries(request.arguments).filter(([, value]) => value !== "" && value !== null && value !== undefined);
 
-export function asCommand(request: Request): string {
+/** The command in one line, or with an option a line where one is long: a shell takes both. */
+export const asLines = (request: Request): string => {
+  const line = asCommand(request);
+  return line.length <= 60 ? line : asCommand(request, " \\\n  ");
+};
+
+export function asCommand(request: Request, between = " "): string {
   const first = positionals(request.verb);
   const words = ["assay", request.verb];
+  const chosen: string[] = [];
   const all = given(request);
   for (const name of first) {
     const value = all.find(([key]) => key === name)?.[1];
@@ -29,21 +36,31 @@ export function asCommand(request: Request): string {
   for (const [key, value] of all) {
     if (first.includes(key)) continue;
     for (const one of Array.isArray(value) ? value : [value]) {
-      if (one === true) words.push(`--${key}`);
-      else if (one === false) words.push(`--${key}=no`);
-      else words.push(`--${key}`, quote(String(one)));
+      if (one === true) chosen.push(`--${key}`);
+      else if (one === false) chosen.push(`--${key}=no`);
+      else chosen.push(`--${key} ${quote(String(one))}`);
     }
   }
-  return words.join(" ");
+  return [words.join(" "), ...chosen].join(between);
 }
 
 export function asPython(request: Request): string {
   const first = positionals(request.verb);
   const all = given(request);
-  const parts = first.flatMap((name) => all.filter(([key]) => key === name).map(([, value]) => python(value)));
-  for (const [key, value] of all) if (!first.includes(key)) parts.push(`${key.replaceAll("-", "_")}=${python(value)}`);
-  return `assay.${request.verb}(${parts.join(", ")})`;
+  const typed = ([key, value]: [string, unknown]): string => python(numeric(request.verb, key, value));
+  const parts = first.flatMap((name) => all.filter(([key]) => key === name).map(typed));
+  for (const [key, value] of all) if (!first.includes(key)) parts.push(`${keyword(key)}=${typed([key, value])}`);
+  return `import assay\n\nanswer = assay.${request.verb}(${parts.join(", ")})\nprint(answer)\n`;
 }
+
+/** A count or a number that is written in plain digits is a number of the program. */
+function numeric(verb: Verb, key: string, value: unknown): unknown {
+  const kind = options[verb][key]?.kind;
+  const counts = kind === "count" || kind === "number" || kind === "share";
+  return counts && typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+}
+/** A name that Python keeps for itself has an underscore behind it. */
+const keyword = (key: string): string => (key === "from" ? "from_" : key.replaceAll("-", "_"));
 
 // Positional arguments are those that the schema gives no placeholder.
 const positionals = (verb: Verb): string[] =>

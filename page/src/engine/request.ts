@@ -8,11 +8,12 @@ const several = new Set(["set", "price"]);
 
 /** What the address says; an address that names none of a view's own keys means its defaults. */
 export const filled = (query: Query, defaults: Query): Query =>
-  Object.keys(defaults).some((key) => key in query) ? query : { ...defaults, ...query };
+  query.from || Object.keys(defaults).some((key) => key in query) ? query : { ...defaults, ...query };
 
-/** The arguments of a verb among these keys. Empty values are left open. */
+/** The arguments of a verb among these keys, and the script that the others are read from. Empty values are left open. */
 export function requestOf<V extends Verb>(verb: V, all: Query): Request<V> {
   const args: Arguments = {};
+  if (all.from && (verb === "train" || verb === "serve")) args.from = all.from;
   for (const name of Object.keys(options[verb])) {
     const value = all[name];
     if (value === undefined || value === "") continue;

@@ -5,6 +5,7 @@ import type { Answer, Asked, Refusal, Request } from "../engine/ask";
 import { refused } from "../engine/ask";
 import type { Verb } from "../engine/schema";
 import { sentence } from "../text/format";
+import { fieldName, said } from "../text/said";
 import { Callout } from "./basics";
 import { nearest } from "./panel";
 import { copy } from "./share";
@@ -64,7 +65,7 @@ function Wrong({
   return (
     <>
       <div class="head">
-        <h1>{sentence(what)}</h1>
+        <h1>{said(what)}</h1>
         <p class="sub">Nothing was priced: what cannot be read is never replaced by a guess.</p>
       </div>
       <Callout
@@ -80,22 +81,14 @@ function Wrong({
         }
       >
         <p>
-          {where && (
-            <b>
-              At <span class="mono">{where}</span>
-              {hint && ": "}
-            </b>
-          )}
-          {hint && sentence(hint)}
+          {where && <b>{fieldName(where)}: </b>}
+          {hint ? said(hint) : "Change it on the left, or take an example."}
         </p>
       </Callout>
-      <section class="card" aria-label="What the engine said">
-        <header>
-          <h2>What the engine said</h2>
-          <span class="note">kind “{kind}”</span>
-        </header>
+      <details class="more engine-said">
+        <summary class="btn quiet">What the engine said</summary>
         <pre class="code">{JSON.stringify(refusal, null, 2)}</pre>
-      </section>
+      </details>
     </>
   );
 }
@@ -126,6 +119,12 @@ export function AnswerFrame<V extends Verb>({
       {!reply && <Skeleton />}
       {wrong && <Wrong refusal={wrong} request={request} fix={fix} />}
       {answer && (!wrong || wrong.error.kind === "internal") && children(answer)}
+      {answer && wrong && wrong.error.kind !== "internal" && (
+        <div class="last-good" inert>
+          <p class="muted">The last answer, to what was asked before:</p>
+          {children(answer)}
+        </div>
+      )}
     </section>
   );
 }

@@ -8,6 +8,8 @@ import { bytesRange, percent, siRange, timeRange, usdRange } from "../text/forma
 export interface Node extends Derivation {
   interval?: Interval;
   note?: string;
+  /** Its derivation has not come yet. */
+  pending?: boolean;
 }
 export interface Derivations {
   find: (name: string) => Node | undefined;
@@ -148,14 +150,17 @@ export const Fact = ({
   question,
   big,
   verdict,
+  waits = false,
   children,
 }: {
   question: string;
   big: ComponentChildren;
   verdict?: Verdict;
+  /** What it says is being asked. */
+  waits?: boolean;
   children?: ComponentChildren;
 }): JSX.Element => (
-  <div class="fact">
+  <div class={`fact${waits ? " waits" : ""}`}>
     <h2>{question}</h2>
     <div class={`big${verdict ? ` verdict v-${verdict}` : ""}`}>
       {verdict && <Icon verdict={verdict} />}

@@ -1,12 +1,16 @@
 // Every number opens: the drawer shows one step at a time, the tree all of them.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Request } from "../engine/ask";
+import { useAsk } from "../engine/ask";
+import { withArguments } from "../engine/request";
 import type { Derivation } from "../engine/schema";
 import { alike, percent, quantity } from "../text/format";
 import { change, here, usePlace } from "../url";
 import { DerivationContext, Between } from "./basics";
 import type { Node } from "./basics";
-import { copy } from "./share";
+import { copy, toast } from "./share";
 
 /** All nodes by name; a repeated one is found at its full place. */
 function byName(trees: readonly Derivation[]): Map<string, Derivation> {
@@ -82,7 +86,7 @@ function Drawer({
         <h2 id="drawer-name" tabIndex={-1} ref={title}>
           {node.name}
         </h2>
-        <div class="val">{quantity(node.value, node.unit)}</div>
+        {node.pending ? <p class="muted">Being asked…</p> : <div class="val">{quantity(node.value, node.unit)}</div>}
         {node.interval && (
           <p class="muted">
             <Between interval={node.interval} />: {node.interval.rows ?? "no"} measurements
@@ -126,13 +130,15 @@ function Drawer({
           ))}
         </ul>
       )}
-      <p class="muted">
-        Exact value:{" "}
-        <span class="mono">
-          {node.value} {node.unit}
-        </span>
-        {node.unit === "" && node.value !== null && Math.abs(node.value) <= 1 ? ` (${percent(node.value, 4)})` : ""}
-      </p>
+      {!node.pending && (
+        <p class="muted">
+          Exact value:{" "}
+          <span class="mono">
+            {node.value} {node.unit}
+          </span>
+          {node.unit === "" && node.value !== null && Math.abs(node.value) <= 1 ? ` (${percent(node.value, 4)})` : ""}
+        </p>
+      )}
       <div class="acts">
         <button type="button" class="btn" onClick={() => void copy(asMarkdown(node), node.name)}>
           Copy as Markdown
@@ -149,41 +155,70 @@ function Drawer({
   );
 }
 
-/** Gives numbers below it their derivations; which one is open is part of the address. */
+/** The trees of the answer that is shown, asked for when the first of them is looked at. */
+export interface Trees {
+  trees: readonly Derivation[] | undefined;
+  want: () => void;
+}
+const noTrees: Trees = { trees: undefined, want: () => undefined };
+const TreesContext = createContext<Trees>(noTrees);
+
+/**
+ * Gives numbers below it their derivations: those that the answer has or, where `request` is given, those of its answer once
+ * one is looked at. Which one is open is part of the address.
+ */
 export function Derived({
-  trees,
+  trees: given,
+  request = null,
   extra = [],
   children,
 }: {
-  trees: readonly Derivation[] | undefined;
+  trees?: readonly Derivation[] | undefined;
+  request?: Request | null;
   extra?: readonly Node[];
   children: ComponentChildren;
 }): JSX.Element {
+  const place = usePlace();
+  const asked = place.query.open ?? "";
+  const [wanted, want] = useState(asked !== "");
+  const explained = useAsk(wanted && request ? withArguments(request, { explain: "all" }) : null);
+  const trees = given ?? (explained.busy ? undefined : explained.answer?.derivation);
+  const known = trees !== undefined;
   const map = useMemo(() => byName(trees ?? []), [trees]);
   const own = useMemo(() => new Map(extra.map((node) => [node.name, node])), [extra]);
   const find = (name: string): Node | undefined => {
     const base = map.get(name);
     const more = own.get(name);
-    return more ? { ...base, ...more } : base;
+    if (more) return { ...base, ...more };
+    return base ?? (known ? undefined : { name, value: null, unit: "", pending: true });
   };
   const [trail, setTrail] = useState<Node[]>([]);
   const [shown, setShown] = useState<Node | null>(null);
   const opener = useRef<HTMLElement | null>(null);
-  const place = usePlace();
-  const asked = place.query.open ?? "";
   useEffect(() => {
     if (!asked) setShown(null);
     else if (shown?.name !== asked) {
+      want(true);
       const node = find(asked);
       if (node) setShown(node);
     }
   }, [asked, map]);
   // an answer that changed while a derivation is open shows its new number
   useEffect(() => {
-    if (shown) setShown(find(shown.name) ?? null);
+    if (!shown) return;
+    const node = find(shown.name);
+    if (node && (!node.pending || shown.pending)) setShown(node);
+    else if (known && shown.pending) {
+      close();
+      toast(`${shown.name} has no derivation of its own`);
+    }
   }, [map]);
+  useEffect(() => {
+    if (shown && !shown.pending && trail.length === 0 && own.has(shown.name)) setShown(find(shown.name) ?? null);
+  }, [own]);
   const open = (node: Node): void => {
     opener.current = document.activeElement as HTMLElement | null;
+    want(true);
     setTrail([]);
     setShown(node);
     change({ open: node.name }, true);
@@ -204,7 +239,7 @@ export function Derived({
   }, [shown]);
   return (
     <DerivationContext.Provider value={{ find, open }}>
-      {children}
+      <TreesContext.Provider value={{ trees, want: () => want(true) }}>{children}</TreesContext.Provider>
       {shown && (
         <Drawer
           node={shown}
@@ -269,11 +304,22 @@ function Branch({
     </details>
   );
 }
-export function Tree({ trees }: { trees: readonly Derivation[] }): JSX.Element {
-  const map = useMemo(() => byName(trees), [trees]);
+/** All derivations of the answer, asked for when they come into sight. */
+export function Tree(): JSX.Element {
+  const { trees, want } = useContext(TreesContext);
+  const map = useMemo(() => byName(trees ?? []), [trees]);
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = ref.current;
+    if (!element || trees) return;
+    const observer = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && want());
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [trees]);
   return (
-    <div class="tree">
-      {trees.map((node, i) => (
+    <div class="tree" ref={ref}>
+      {!trees && <p class="muted">Asked for when it is looked at…</p>}
+      {trees?.map((node, i) => (
         <Branch key={node.name} node={node} open={i === 0} find={(name) => map.get(name)} />
       ))}
     </div>

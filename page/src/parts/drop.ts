@@ -1,6 +1,8 @@
 // Files that are dropped anywhere on the page: what is in them says which view they are for, and the page stays.
 import { useEffect, useState } from "preact/hooks";
+import { filled } from "../engine/request";
 import { change, go, here, keepLook } from "../url";
+import { defaults } from "../views/plan/defaults";
 import { kindOf, parsed } from "./kind";
 import { isConfig } from "./model";
 import { toast } from "./share";
@@ -13,14 +15,52 @@ export async function takeConfig(file: Blob): Promise<void> {
     toast(`A config.json is shorter than ${bytes(longestConfig)}; this has ${bytes(file.size)}`);
     return;
   }
-  takeModel(await file.text());
+  const text = await file.text();
+  if (isConfig(text)) takeModel(text);
+  else toast(`${named(file)} is no config.json: that begins with {`);
+}
+const named = (file: Blob): string => (file instanceof File ? file.name : "This");
+
+const longestScript = 20_000;
+/** Takes a launch script or configuration of another program as the request of Plan, or of Serve where that is shown. */
+async function takeScript(file: File): Promise<void> {
+  if (file.size > longestScript) {
+    toast(`In a terminal: assay train --from ${file.name}; it is too long for an address`);
+    return;
+  }
+  const { view, query } = here();
+  const keep = { ...keepLook(query), ...(query.on ? { on: query.on } : {}) };
+  go({ view: view === "serve" ? "serve" : "plan", query: { ...keep, from: (await file.text()).trimEnd() + "\n" } });
+  toast(`The request is read from ${file.name}`);
+}
+
+let trace: File | null = null;
+const traceReaders = new Set<() => void>();
+export const setTrace = (file: File | null): void => {
+  trace = file;
+  for (const one of traceReaders) one();
+};
+/** The log of requests that Serve answers under load, if one was dropped. */
+export const useTrace = (): File | null => useHeld(traceReaders, () => trace);
+
+function useHeld<T>(readers: Set<() => void>, held: () => T): T {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const one = (): void => redraw((n) => n + 1);
+    readers.add(one);
+    return () => {
+      readers.delete(one);
+    };
+  }, []);
+  return held();
 }
 export function takeModel(text: string): void {
   const config = parsed(text);
   const model = isConfig(text) ? (config === undefined ? text.trim() : JSON.stringify(config)) : text.trim();
   const { view, query } = here();
-  if (view === "serve" || view === "plan" || view === "") change({ model, open: "" });
-  else go({ view: "plan", query: { ...keepLook(query), model } });
+  const rest = view === "serve" || "on" in query ? query : filled(query, defaults);
+  if (view === "serve" || view === "plan" || view === "") change({ ...rest, model, open: "" });
+  else go({ view: "plan", query: { ...keepLook(query), ...defaults, model } });
 }
 
 let dropped: readonly File[] = [];
@@ -30,17 +70,7 @@ export const setFiles = (files: readonly File[]): void => {
   for (const one of readers) one();
 };
 /** The files of the profile. */
-export function useFiles(): readonly File[] {
-  const [, redraw] = useState(0);
-  useEffect(() => {
-    const one = (): void => redraw((n) => n + 1);
-    readers.add(one);
-    return () => {
-      readers.delete(one);
-    };
-  }, []);
-  return dropped;
-}
+export const useFiles = (): readonly File[] => useHeld(readers, () => dropped);
 
 async function take(files: readonly File[]): Promise<void> {
   const file = files[0];
@@ -52,9 +82,11 @@ async function take(files: readonly File[]): Promise<void> {
   } else if (kind === "model") {
     await takeConfig(file);
   } else if (kind === "script") {
-    toast(`In a terminal: assay train --from ${file.name}, or assay serve --from ${file.name}`);
+    await takeScript(file);
   } else if (kind === "requests") {
-    toast(`In a terminal: assay serve MODEL --requests ${file.name}`);
+    setTrace(file);
+    if (here().view !== "serve") go({ view: "serve", query: keepLook(here().query) });
+    toast(`${file.name} is served under load`);
   } else {
     toast(`${file.name} is no profile, compiled program, config.json, launch file or list of requests`);
   }

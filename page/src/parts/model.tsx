@@ -87,3 +87,32 @@ export function ClusterFields({
     </>
   );
 }
+
+/** The script that the request is read from; what is entered in the fields goes before it. */
+export function FromScript({
+  text,
+  drop,
+  refusal,
+}: {
+  text: string;
+  drop: () => void;
+  refusal?: Refusal;
+}): JSX.Element {
+  const problem = problemAt(refusal, "from");
+  return (
+    <div class="field">
+      <span class="lab">
+        Read from a script
+        <button type="button" class="num" onClick={drop}>
+          without it
+        </button>
+      </span>
+      <pre class="code short" tabIndex={0} aria-label="The script">
+        {text}
+      </pre>
+      <span class={`hint${problem ? " wrong" : ""}`}>
+        {problem ? problem.text : "Fields that are filled in go before what it says."}
+      </span>
+    </div>
+  );
+}

@@ -2,9 +2,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Refusal, Request } from "../engine/ask";
-import { asCommand, asPython } from "../engine/command";
+import { asLines, asPython } from "../engine/command";
 import type { Option } from "../engine/schema";
 import type { Query } from "../url";
+import { said } from "../text/said";
 import { OptionField } from "./fields";
 import type { Problem } from "./fields";
 import { copy } from "./share";
@@ -47,12 +48,12 @@ export function Panel({
       {children}
       {request && (
         <div class="cmd">
-          <code>{asCommand(request)}</code>
+          <code>{asLines(request)}</code>
           <div>
-            <button type="button" class="btn quiet" onClick={() => void copy(asCommand(request), "the command")}>
+            <button type="button" class="btn quiet" onClick={() => void copy(asLines(request), "the command")}>
               Copy command
             </button>
-            <button type="button" class="btn quiet" onClick={() => void copy(asPython(request), "the Python call")}>
+            <button type="button" class="btn quiet" onClick={() => void copy(asPython(request), "the Python program")}>
               Python
             </button>
           </div>
@@ -74,7 +75,7 @@ export function problemAt(refusal: Refusal | undefined, field: string): Problem 
     (one) => strip(one.where) === field.toLowerCase() || new RegExp(`--${field}\\b`).test(one.what),
   );
   if (!fault) return undefined;
-  return { text: `${fault.what.charAt(0).toUpperCase()}${fault.what.slice(1)}.`, names: nearest(fault.hint) };
+  return { text: said(fault.what), names: nearest(fault.hint) };
 }
 export function nearest(hint: string): string[] {
   const match = /^did you mean (.*)\?$/.exec(hint);

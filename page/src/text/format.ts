@@ -93,6 +93,12 @@ export const percent = (x: number | null | undefined, figures = 3): string =>
     : x === 0
       ? `0${thin}%`
       : `${sig(100 * x, figures)}${thin}%`;
+/** A share in a column: one decimal for all. */
+export const share = (x: number | null | undefined): string => {
+  if (x === null || x === undefined || !Number.isFinite(x)) return unknown;
+  const text = (100 * x).toFixed(1);
+  return x > 0 && text === "0.0" ? `<0.1${thin}%` : `${text}${thin}%`;
+};
 export const int = (x: number | null | undefined): string =>
   x === null || x === undefined || !Number.isFinite(x)
     ? unknown
@@ -184,7 +190,10 @@ export function quantity(x: number | null | undefined, unit: string, figures = 4
   }
 }
 
-/** Writers for a column or the parts of a sum: one unit, the same decimals, that of `total`. */
+/**
+ * Writers for a column or the parts of a sum: one unit, the same decimals, that of `total`. With `more` decimals what is
+ * smaller still has one figure; without, it is less than the last decimal.
+ */
 export function alike(total: number, unit: string, more = 0): (x: number) => string {
   const table = unit === "s" ? times : unit === "B" ? byteTable() : prefixes;
   const [, name, factor] = pick(total, table);
@@ -196,7 +205,9 @@ export function alike(total: number, unit: string, more = 0): (x: number) => str
     const value = x / factor;
     const text =
       Math.abs(value) < 0.5 * 10 ** -decimals
-        ? sig(value, 1)
+        ? more > 0
+          ? sig(value, 1)
+          : `${value < 0 ? "−" : ""}<${(10 ** -decimals).toFixed(decimals)}`
         : (value < 0 ? "−" : "") + group(Math.abs(value).toFixed(decimals));
     return text + (suffix ? thin + suffix : "");
   };

@@ -126,14 +126,11 @@ const Notes = ({ answer }: { answer: Answer }): JSX.Element => (
     ))}
   </ul>
 );
-function Json({ answer }: { answer: Answer }): JSX.Element {
-  const { derivation, ...rest } = answer;
-  return (
-    <pre class="code tall" tabIndex={0} aria-label="Answer as JSON">
-      {JSON.stringify(rest, null, 2)}
-    </pre>
-  );
-}
+const Json = ({ answer }: { answer: Answer }): JSX.Element => (
+  <pre class="code tall" tabIndex={0} aria-label="Answer as JSON">
+    {JSON.stringify(answer, null, 2)}
+  </pre>
+);
 
 export function Details({
   answer,
@@ -153,12 +150,7 @@ export function Details({
         {
           id: "why",
           name: "Derivation",
-          body: () =>
-            answer.derivation?.length ? (
-              <Tree trees={answer.derivation} />
-            ) : (
-              <p class="muted">This answer has no derivation.</p>
-            ),
+          body: () => <Tree />,
         },
         {
           id: "launch",

@@ -225,7 +225,7 @@ function NetworkAnswer({
               <header>
                 <h2>Derivation</h2>
               </header>
-              <Tree trees={answer.derivation} />
+              <Tree />
             </section>
           )}
         </div>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, Request } from "../../engine/ask";
 import { ask, refused } from "../../engine/ask";
-import { chipOf, clusterOf, resize, shapeOf, v, withArguments } from "../../engine/request";
+import { asQuery, chipOf, clusterOf, resize, shapeOf, v, withArguments } from "../../engine/request";
 import type { Arguments, Interval, TrainResults } from "../../engine/schema";
 import { Card } from "../../parts/card";
 import { Between, Gain, Num, Tag } from "../../parts/basics";
@@ -45,16 +45,11 @@ function fromAnswer(name: string, args: Arguments, results: TrainResults, base: 
   };
 }
 
-/** The changes that are tried; where nothing fits, those that need less memory. */
+/** The changes that are tried beside those of the answer. */
 function tries(request: Request<"train">, results: TrainResults): [string, Arguments][] {
   const args = request.arguments;
   const on = String(args.on ?? "");
   const list: [string, Arguments][] = [];
-  const bigger = (factor: number): Arguments | null => {
-    let shape: string | null = shapeOf(on);
-    for (let k = 1; k < factor && shape; k *= 2) shape = resize(shape, 2);
-    return shape ? { on: clusterOf(chipOf(on), shape) } : null;
-  };
   const fits = results.memory.verdict === "fits";
   if (!args.compute) list.push(["Products in fp8", { compute: "fp8" }]);
   if (!args.software) list.push(["Plans of any software", { software: "any" }]);
@@ -63,10 +58,8 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
   const half = resize(batch, 0.5);
   if (fits && double) list.push(["Batch twice as large", { batch: double }]);
   if (half) list.push(["Batch half as large", { batch: half }]);
-  for (const factor of fits ? [2] : [2, 4, 8, 16]) {
-    const more = bigger(factor);
-    if (more) list.push([`${factor}× the chips`, more]);
-  }
+  const more = fits || !results.ways_out ? resize(shapeOf(on), 2) : null;
+  if (more) list.push(["2× the chips", { on: clusterOf(chipOf(on), more) }]);
   if (fits && shapeOf(on) && resize(shapeOf(on), 0.5))
     list.push(["Half the chips", { on: clusterOf(chipOf(on), resize(shapeOf(on), 0.5)!) }]);
   return list;
@@ -76,56 +69,81 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
 export interface Changes {
   list: readonly Change[];
   tried: number;
+  of: number;
   done: boolean;
 }
-const none: Changes = { list: [], tried: 0, done: false };
+const none: Changes = { list: [], tried: 0, of: 0, done: false };
+/** Requests under way at a time: the answer to what the reader does next finds a free worker. */
+const atOnce = 3;
 
-/** Asks one change after the other, behind the answer itself; a new answer starts over. */
+/** Where the plan does not fit, the answer itself says what would. */
+const waysOut = (base: TrainResults): Change[] =>
+  (base.ways_out ?? []).map((one) => ({
+    name: one.change
+      .replace(/^--on [^:]+:(\S+)$/, "$1 chips")
+      .replace(/^--lora (\d+)$/, "Adapters of rank $1")
+      .replace(/^--/, "")
+      .replaceAll(" --", ", "),
+    flags: one.change,
+    query: asQuery(one.arguments),
+    step: v(one.step_time),
+    interval: one.interval,
+    gain: Number.NaN, // against a plan that cannot run
+    memory: v(one.memory.total),
+    verdict: one.memory.verdict,
+  }));
+const improvements = (improved: TrainResults): Change[] =>
+  (improved.changes ?? []).map((one) => ({
+    name: one.change
+      .replace(/^--/, "")
+      .replaceAll(" --", ", ")
+      .replace(/(^|, )([\w-]+) /g, "$1$2 "),
+    flags: one.change,
+    query: Object.fromEntries(
+      [...one.change.matchAll(/--([\w-]+)(?: ([^-][^ ]*))?/g)].map((match) => [match[1]!, match[2] ?? "true"]),
+    ),
+    step: v(one.step_time),
+    interval: one.interval,
+    gain: one.faster_by,
+    memory: v(one.memory?.total),
+    verdict: one.memory?.verdict ?? "fits",
+    why: one.why,
+  }));
+
+/** Asks all changes behind the answer itself; they are shown together once all have come. A new answer starts over. */
 export function useChanges(request: Request<"train">, answer: Answer<"train"> | undefined): Changes {
   const [changes, set] = useState<Changes>(none);
   useEffect(() => {
-    set(none);
     if (!answer) return;
+    set(none);
     const abort = new AbortController();
+    const base = answer.results;
+    const found: Change[] = waysOut(base);
+    const jobs: (() => Promise<void>)[] = [
+      async () => {
+        const improved = await ask(withArguments(request, { improve: true }), abort.signal, true);
+        if (!refused(improved)) found.push(...improvements(improved.results));
+      },
+      ...tries(request, base).map(([name, args]) => async () => {
+        const reply = await ask(withArguments(request, args), abort.signal, true);
+        if (!refused(reply) && reply.results.step_time) found.push(fromAnswer(name, args, reply.results, base));
+      }),
+    ];
+    const all = jobs.length;
     const run = async (): Promise<void> => {
-      const base = answer.results;
-      const add = (tried: number, found: readonly Change[]): void =>
-        set((before) => ({
-          list: [...before.list, ...found].sort((a, b) => b.gain - a.gain),
-          tried: before.tried + tried,
-          done: false,
-        }));
-      const improved = await ask(withArguments(request, { improve: true }), abort.signal);
-      if (!refused(improved)) {
-        const found = (improved.results.changes ?? []).map((one): Change => ({
-          name: one.change
-            .replace(/^--/, "")
-            .replaceAll(" --", ", ")
-            .replace(/(^|, )([\w-]+) /g, "$1$2 "),
-          flags: one.change,
-          query: Object.fromEntries(
-            [...one.change.matchAll(/--([\w-]+)(?: ([^-][^ ]*))?/g)].map((match) => [match[1]!, match[2] ?? "true"]),
-          ),
-          step: v(one.step_time),
-          interval: one.interval,
-          gain: one.faster_by,
-          memory: v(one.memory?.total),
-          verdict: one.memory?.verdict ?? "fits",
-          why: one.why,
-        }));
-        add(found.length, found);
-      }
-      for (const [name, args] of tries(request, base)) {
-        const reply = await ask(withArguments(request, args), abort.signal);
-        if (refused(reply) || !reply.results.step_time) {
-          add(1, []);
-          continue;
+      set({ ...none, of: all });
+      const worker = async (): Promise<void> => {
+        for (let job = jobs.shift(); job; job = jobs.shift()) {
+          await job();
+          set((before) => ({ ...before, tried: before.tried + 1 }));
         }
-        const one = fromAnswer(name, args, reply.results, base);
-        add(1, [one]);
-        if (base.memory.verdict !== "fits" && one.verdict === "fits" && name.endsWith("chips")) break;
-      }
-      set((before) => ({ ...before, done: true }));
+      };
+      await Promise.all(Array.from({ length: atOnce }, worker));
+      const known = new Set<string>();
+      const list = found
+        .sort((a, b) => (b.gain || -1) - (a.gain || -1))
+        .filter((one) => !known.has(one.flags) && known.add(one.flags));
+      set({ list, tried: all, of: all, done: true });
     };
     const timer = window.setTimeout(() => void run().catch(() => undefined), 250);
     return () => {
@@ -138,21 +156,22 @@ export function useChanges(request: Request<"train">, answer: Answer<"train"> | 
 
 export const apply = (one: Change): void => goTo({ ...one.query, open: "" });
 
-export function ChangesCard({ changes: { list: changes, tried, done } }: { changes: Changes }): JSX.Element {
-  const most = Math.max(0.01, ...changes.map((one) => one.gain));
-  const least = Math.min(-0.001, ...changes.map((one) => one.gain));
+export function ChangesCard({ changes: { list: changes, tried, of, done } }: { changes: Changes }): JSX.Element {
+  const gains = changes.map((one) => one.gain).filter(Number.isFinite);
+  const most = Math.max(0.01, ...gains);
+  const least = Math.min(-0.001, ...gains);
   const memory = changes.every((one) => one.verdict === "fits") ? "n hide-s" : "n";
   return (
     <Card
       title="What would change it"
-      note={`${done ? `${tried} tried` : "trying"}, one at a time, the rest searched again; tokens/s of a chip`}
+      note={`${done ? `${tried} tried` : `${tried} of ${of} tried`}, each alone, the rest searched again; tokens/s of a chip`}
       table={() => [
         ["change", "flags", "step_s", "gain", "memory_bytes", "verdict"],
         ...changes.map((one) => [one.name, one.flags, one.step, one.gain, one.memory, one.verdict]),
       ]}
     >
       {changes.length === 0 ? (
-        <p class="muted">Being asked…</p>
+        <p class="muted">{done ? "No change of one choice is faster." : "Being asked…"}</p>
       ) : (
         <Scroll>
           <table class="rows small changes">
@@ -183,7 +202,7 @@ export function ChangesCard({ changes: { list: changes, tried, done } }: { chang
                     )}
                   </td>
                   <td class="hide-s wide">
-                    <Gain value={one.gain} least={least} most={most} />
+                    {Number.isFinite(one.gain) && <Gain value={one.gain} least={least} most={most} />}
                   </td>
                   <td class="n">{signed(one.gain)}</td>
                   <td class="n">

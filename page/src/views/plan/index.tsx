@@ -5,6 +5,7 @@ import type { Answer, Request } from "../../engine/ask";
 import { useAsk } from "../../engine/ask";
 import { chipOf, filled, requestOf, shortChip, v, withArguments } from "../../engine/request";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
+import type { Interval, Quantity } from "../../engine/schema";
 import { Between, Callout, Extrapolates, Fact, Num, Plan, verdictWord } from "../../parts/basics";
 import type { Node } from "../../parts/basics";
 import { Derived } from "../../parts/derivation";
@@ -13,12 +14,15 @@ import { change, keepLook } from "../../url";
 import type { Place, Query } from "../../url";
 import { Strip } from "../bars";
 import { limitName, limitWords } from "../words";
-import { AlternativesCard, CompareCard, strategyText } from "./alternatives";
+import { AlternativesCard } from "./alternatives";
 import { ChangesCard, apply, useChanges } from "./changes";
 import type { Changes } from "./changes";
+import { CompareCard } from "./compare";
+import { PinButton, chosenArguments, strategyText } from "./pins";
 import { Details } from "../details";
 import { MemoryCard } from "./memory";
-import { PlanRequest, defaults } from "./request";
+import { defaults } from "./defaults";
+import { PlanRequest } from "./request";
 import { SizesCard } from "./sizes";
 import { LimitsCard, TimeCard } from "./time";
 import { TimelineCard } from "./timeline";
@@ -26,7 +30,7 @@ import { TimelineCard } from "./timeline";
 export function PlanView({ place, share }: { place: Place; share: (shared: Shared) => void }): JSX.Element {
   const { query } = place;
   const request = requestOf("train", filled(query, defaults));
-  const asked = useAsk(withArguments(request, { explain: "all" }));
+  const asked = useAsk(request);
   useEffect(
     () => share({ request: request as Request, answer: asked.answer as Answer | undefined }),
     [asked.answer, JSON.stringify(request)],
@@ -45,7 +49,9 @@ export function PlanView({ place, share }: { place: Place; share: (shared: Share
     <div class="view">
       <PlanRequest query={query} request={request} refusal={refusalOf(asked)} />
       <AnswerFrame asked={asked} request={request as Request} fix={fix}>
-        {(answer) => <PlanAnswer answer={answer} request={request} query={query} current={!asked.busy} />}
+        {(answer) => (
+          <PlanAnswer answer={answer} request={request} query={query} current={!asked.busy && !refusalOf(asked)} />
+        )}
       </AnswerFrame>
     </div>
   );
@@ -65,8 +71,8 @@ function PlanAnswer({
   const r = answer.results;
   // what takes longer is asked behind the answer, and only for the request it belongs to
   const settled = current ? request : null;
-  const timeline = useAsk(settled && withArguments(settled, { timeline: true }));
-  const sensitivity = useAsk(settled && withArguments(settled, { sensitivity: true }));
+  const timeline = useAsk(settled && withArguments(settled, { timeline: true }), true);
+  const sensitivity = useAsk(settled && withArguments(settled, { sensitivity: true }), true);
   const changes = useChanges(request, current ? answer : undefined);
   const nodes = useMemo(
     (): Node[] =>
@@ -84,14 +90,24 @@ function PlanAnswer({
                   },
                 ]
               : []),
+            ...(r.cost
+              ? [
+                  {
+                    name: "cost",
+                    value: v(r.cost),
+                    unit: "USD",
+                    interval: scaled(r.step_time.interval, v(r.step_time.estimate), r.cost),
+                  },
+                ]
+              : []),
           ]
         : [],
     [r],
   );
   if (!r.step_time) return <Head>{sentence(answer.headline)}</Head>; // several clusters: the engine's own sentence
   return (
-    <Derived trees={answer.derivation} extra={nodes}>
-      <PlanHead answer={answer} changes={changes} />
+    <Derived request={settled as Request | null} extra={nodes}>
+      <PlanHead answer={answer} changes={changes} request={request} query={query} />
       <CompareCard query={query} />
       {r.sizes && r.sizes.length > 1 && <SizesCard sizes={r.sizes} look={keepLook(query)} />}
       <div class="g2">
@@ -109,7 +125,17 @@ function PlanAnswer({
   );
 }
 
-function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Changes }): JSX.Element {
+function PlanHead({
+  answer,
+  changes,
+  request,
+  query,
+}: {
+  answer: Answer<"train">;
+  changes: Changes;
+  request: Request<"train">;
+  query: Query;
+}): JSX.Element {
   const r = answer.results;
   const { memory, step_time: step } = r;
   const verdict = memory.verdict;
@@ -117,9 +143,6 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
   const estimate = v(step.estimate);
   const chip = shortChip(chipOf(r.cluster));
   const next = r.limits?.find((limit) => limit.distance > 1);
-  const spread = (x: number): { low: number; high: number } | undefined =>
-    interval ? { low: (x * v(interval.low)) / estimate, high: (x * v(interval.high)) / estimate } : undefined;
-  const cost = r.cost ? spread(v(r.cost)) : undefined;
   const tried = changes.done ? changes.list : [];
   const roomy = tried.find((one) => one.verdict === "fits");
   const better = tried.find((one) => one.gain > 0.004 && one.verdict === "fits");
@@ -139,6 +162,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
             <span>{r.search ? `Best of ${si(r.search.considered)} plans:` : "The plan:"}</span>
             <Plan strategy={strategyText(r)} />
             <Extrapolates interval={interval} />
+            <PinButton query={query} args={chosenArguments(r, request.arguments)} name={strategyText(r)} words />
           </>
         }
       >
@@ -218,20 +242,29 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
             </p>
           )}
         </Fact>
-        <Fact question="What should I change?" big={best ? best.name : changes.done ? "Nothing nearby" : "…"}>
-          {best ? (
+        <Fact
+          question="What should I change?"
+          big={changes.done ? (best?.name ?? "Nothing nearby") : "Trying changes"}
+          waits={!changes.done}
+        >
+          {changes.done && best ? (
             <>
               <p>
-                <b>{time(best.step)}</b> per step, {signed(best.gain)} tokens/s of a chip
+                <b>{time(best.step)}</b>
+                {Number.isFinite(best.gain) ? `, ${signed(best.gain)} tokens/s a chip` : " per step"}
               </p>
               <p>
-                <button type="button" class="btn" onClick={() => apply(best)}>
+                <button type="button" class="btn one-line" title={best.flags} onClick={() => apply(best)}>
                   Apply <span class="mono tiny">{best.flags}</span>
                 </button>
               </p>
             </>
           ) : (
-            <p>{changes.done ? `None of ${int(changes.tried)} changes is faster and fits` : "Trying changes"}</p>
+            <p>
+              {changes.done
+                ? `None of ${int(changes.tried)} changes is faster and fits`
+                : `${int(changes.tried)} of ${int(changes.of)} are tried`}
+            </p>
           )}
         </Fact>
         {verdict !== "no" && (
@@ -249,36 +282,9 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
               <span>
                 Cost{" "}
                 <b>
-                  <Num
-                    of={
-                      cost && {
-                        name: "cost",
-                        value: v(r.cost),
-                        unit: "USD",
-                        ...findCost(answer),
-                        interval: {
-                          low: { value: cost.low, unit: "USD" },
-                          high: { value: cost.high, unit: "USD" },
-                          coverage: interval?.coverage ?? 0.8,
-                          rows: interval?.rows,
-                          basis: interval?.basis,
-                        },
-                      }
-                    }
-                  >
-                    {quantity(v(r.cost), "USD")}
-                  </Num>
+                  <Num of="cost">{quantity(v(r.cost), "USD")}</Num>
                 </b>{" "}
-                {cost && (
-                  <Between
-                    interval={{
-                      low: { value: cost.low, unit: "USD" },
-                      high: { value: cost.high, unit: "USD" },
-                      coverage: 0.8,
-                    }}
-                    share={false}
-                  />
-                )}
+                <Between interval={scaled(interval, estimate, r.cost)} share={false} />
               </span>
             )}
             <span>
@@ -302,5 +308,10 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
     </>
   );
 }
-const findCost = (answer: Answer<"train">): Partial<Node> =>
-  answer.derivation?.find((node) => node.name === "cost") ?? {};
+/** The interval of the step, of what grows with it. */
+const scaled = (interval: Interval | undefined, step: number, of: Quantity): Interval | undefined =>
+  interval && {
+    ...interval,
+    low: { value: (v(interval.low) / step) * v(of), unit: of.unit },
+    high: { value: (v(interval.high) / step) * v(of), unit: of.unit },
+  };

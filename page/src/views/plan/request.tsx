@@ -4,13 +4,13 @@ import type { Refusal, Request } from "../../engine/ask";
 import { chipOf, filled, resize } from "../../engine/request";
 import { options } from "../../engine/schema";
 import { TextField } from "../../parts/fields";
-import { ClusterFields, ModelField, isConfig } from "../../parts/model";
+import { ClusterFields, FromScript, ModelField, isConfig } from "../../parts/model";
 import { Examples, OptionGroups, Panel, problemAt } from "../../parts/panel";
 import { takeConfig, takeModel } from "../../parts/drop";
 import { change, go, keepLook } from "../../url";
 import type { Query } from "../../url";
+import { defaults } from "./defaults";
 
-export const defaults: Query = { model: "llama-3-70b", on: "b200:512", batch: "1024seq", seq: "8192", tokens: "15T" };
 const examples: readonly { name: string; note: string; query: Query }[] = [
   { name: "70B on 512 B200", note: "15T tokens", query: {} },
   { name: "70B on 4,096 TPU v5p", note: "a slice", query: { on: "tpu-v5p:16x16x16", batch: "4Mi", seq: "4096" } },
@@ -104,8 +104,9 @@ export function PlanRequest({
   return (
     <Panel
       request={request}
-      summary={`${isConfig(model) ? "config.json" : model} · ${on} · ${at.batch} × ${at.seq}${at.tokens ? ` · ${at.tokens}` : ""}`}
+      summary={`${at.from ? "from a script" : isConfig(model) ? "config.json" : model} · ${on} · ${at.batch} × ${at.seq}${at.tokens ? ` · ${at.tokens}` : ""}`}
     >
+      {at.from && <FromScript text={at.from} drop={() => change({ from: "", open: "" })} refusal={refusal} />}
       <ModelField
         model={model}
         refusal={refusal}

@@ -4,7 +4,7 @@ import { v } from "../../engine/request";
 import { mix } from "../../draw/svg";
 import { Card } from "../../parts/card";
 import { Gain, Num, Track } from "../../parts/basics";
-import { alike, percent, sig, signed, time, timeRange } from "../../text/format";
+import { alike, percent, share, sig, signed, time, timeRange } from "../../text/format";
 import { StackedBar } from "../bars";
 import { limitFill, limitName, stepParts } from "../words";
 
@@ -72,7 +72,7 @@ export function TimeCard({ results }: { results: TrainResults }): JSX.Element {
                 <td class="n">
                   <Num of={part.derivation}>{write(part.value)}</Num>
                 </td>
-                <td class="n muted">{percent(part.value / step)}</td>
+                <td class="n muted">{share(part.value / step)}</td>
               </tr>
               {part.key === "compute" &&
                 [...kinds]

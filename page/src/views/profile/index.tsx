@@ -2,16 +2,17 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Shared } from "../../app";
-import type { Answer, Asked, Request } from "../../engine/ask";
-import { askAbout, refused } from "../../engine/ask";
+import type { Answer, Request } from "../../engine/ask";
+import { useAskAbout } from "../../engine/ask";
 import { v } from "../../engine/request";
 import type { ProfileResults } from "../../engine/schema";
 import { AnswerFrame, Head } from "../../parts/answer";
 import { Callout, Fact, Track } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { setFiles, useFiles } from "../../parts/drop";
+import { toast } from "../../parts/share";
 import { Scroll } from "../../parts/scroll";
-import { capital, int, percent, quantity, sentence, time } from "../../text/format";
+import { alike, capital, int, percent, quantity, sentence, share as part, time } from "../../text/format";
 import { change } from "../../url";
 import type { Place } from "../../url";
 import { PartList, StackedBar } from "../bars";
@@ -22,45 +23,20 @@ import { ProgramAnswer } from "./program";
 
 type Operation = NonNullable<ProfileResults["operations"]>[number];
 
-/** Asks about the files whenever they, the chip, or what they are compared with change. */
-function useProfile(
-  files: readonly File[],
-  on: string,
-  against: string,
-): { asked: Asked<"profile">; request: Request<"profile"> } {
-  const [asked, set] = useState<Asked<"profile">>({ busy: false });
-  const request: Request<"profile"> = {
-    verb: "profile",
-    arguments: { file: files.map((file) => file.name), ...(on ? { on } : {}), ...(against ? { against } : {}) },
-  };
-  useEffect(() => {
-    if (files.length === 0) return;
-    const abort = new AbortController();
-    set((before) => ({ ...before, busy: true, offline: undefined }));
-    askAbout(request, files, abort.signal).then(
-      (reply) => {
-        if (!abort.signal.aborted) set({ reply, answer: refused(reply) ? undefined : reply, busy: false });
-      },
-      (error: unknown) => {
-        if (abort.signal.aborted) return;
-        set({ busy: false, offline: error instanceof Error ? error.message : "no answer" });
-      },
-    );
-    return () => abort.abort();
-  }, [files, on, against]);
-  return { asked, request };
-}
-
 export function ProfileView({ place, share }: { place: Place; share: (shared: Shared) => void }): JSX.Element {
   const files = useFiles();
   const on = place.query.on ?? "";
   const against = place.query.against ?? "";
-  const { asked, request } = useProfile(files, on, against);
+  const request: Request<"profile"> = {
+    verb: "profile",
+    arguments: { file: files.map((file) => file.name), ...(on ? { on } : {}), ...(against ? { against } : {}) },
+  };
+  const asked = useAskAbout(request, files);
   useEffect(() => {
     if (files.length > 0) share({ request: request as Request, answer: asked.answer as Answer | undefined });
   }, [asked.answer, files, on, against]);
   return (
-    <div class="view wide">
+    <div class={`view wide${files.length > 0 ? "" : " cards"}`}>
       <Drop files={files} take={setFiles} />
       {files.length > 0 && (
         <AnswerFrame asked={asked} request={request as Request}>
@@ -77,35 +53,103 @@ export function ProfileView({ place, share }: { place: Place; share: (shared: Sh
   );
 }
 
+/** Profiles that come with the page, for who has none at hand. */
+const samples: readonly { name: string; what: string; files: readonly string[] }[] = [
+  {
+    name: "A training run in PyTorch",
+    what: "GPT-2 XL, six layers, on one H200",
+    files: ["gpt2-xl-6l-train.kineto.json.gz"],
+  },
+  {
+    name: "Before and after torch.compile",
+    what: "the same run, kernel by kernel",
+    files: ["gpt2-xl-6l-train.kineto.json.gz", "gpt2-xl-6l-train-compiled.kineto.json.gz"],
+  },
+  { name: "A program in JAX", what: "the gradient of four layers, as xplane", files: ["mlp4-grad.xplane.pb.gz"] },
+];
+async function takeSample(names: readonly string[]): Promise<void> {
+  try {
+    setFiles(
+      await Promise.all(
+        names.map(async (name) => {
+          const response = await fetch(`samples/${name}`);
+          if (!response.ok) throw new Error(name);
+          return new File([await response.arrayBuffer()], name);
+        }),
+      ),
+    );
+  } catch {
+    toast("The sample cannot be loaded");
+  }
+}
+
 function Drop({ files, take }: { files: readonly File[]; take: (files: readonly File[]) => void }): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
   const chosen = (list: FileList | null | undefined): void => {
     if (list && list.length > 0) take([...list]);
   };
+  const choose = (
+    <label class="btn file primary">
+      Choose files
+      <input
+        ref={input}
+        class="sr"
+        type="file"
+        multiple
+        onChange={() => {
+          chosen(input.current?.files);
+          if (input.current) input.current.value = "";
+        }}
+      />
+    </label>
+  );
+  if (files.length > 0)
+    return (
+      <section class="card drop" aria-label="The profile">
+        <div>
+          <h2>{files.map((file) => file.name).join(", ")}</h2>
+          <p class="muted">Drop other files to read them instead, or two files to compare before and after.</p>
+        </div>
+        <div class="row">
+          {choose}
+          <button type="button" class="btn" onClick={() => take([])}>
+            Close
+          </button>
+        </div>
+      </section>
+    );
   return (
-    <section class="card drop" aria-label="The profile">
-      <div>
-        <h2>{files.length > 0 ? files.map((file) => file.name).join(", ") : "Where did the time of a real run go?"}</h2>
-        <p class="muted">
-          Drop what a profiler wrote: a trace of PyTorch or JAX (JSON, xplane), or an SQLite export of Nsight Systems,
-          compressed or not, up to 64 MB. Several ranks of one run are shown side by side; two other files are compared
-          as before and after. Or drop a compiled program: HLO or StableHLO text.
-        </p>
+    <>
+      <Head
+        sub={
+          <span>
+            Busy and idle time, the slowest operations against their limits, and what would help, of your own run.
+          </span>
+        }
+      >
+        Where did the time of a real run go?
+      </Head>
+      <section class="card drop zone" aria-label="The profile">
+        <h2>Drop a profile here</h2>
+        {choose}
+        <ul class="takes">
+          <li>a trace of PyTorch or JAX: JSON or xplane</li>
+          <li>an SQLite export of Nsight Systems</li>
+          <li>one file of each rank of a run, or two runs as before and after</li>
+          <li>a compiled program: HLO or StableHLO text</li>
+        </ul>
+        <p class="muted">Compressed or not, up to 64 MiB. Files go to the engine alone and are not kept.</p>
+      </section>
+      <h2 class="under">Or look at one of these</h2>
+      <div class="samples">
+        {samples.map(({ name, what, files }) => (
+          <button type="button" class="card" key={name} onClick={() => void takeSample(files)}>
+            <b>{name}</b>
+            <span class="muted">{what}</span>
+          </button>
+        ))}
       </div>
-      <label class="btn file primary">
-        Choose files
-        <input
-          ref={input}
-          class="sr"
-          type="file"
-          multiple
-          onChange={() => {
-            chosen(input.current?.files);
-            if (input.current) input.current.value = "";
-          }}
-        />
-      </label>
-    </section>
+    </>
   );
 }
 
@@ -144,7 +188,7 @@ function ProfileAnswer({
           table={() => [["part", "seconds"], ...parts.map((part) => [part.name, part.value])]}
         >
           <StackedBar parts={parts} total={total} label={`${time(total)} by what the device did`} />
-          <PartList parts={parts} write={time} node={() => undefined} />
+          <PartList parts={parts} write={alike(total, "s")} node={() => undefined} />
         </Card>
         <Categories results={r} />
       </div>
@@ -218,6 +262,7 @@ const ChipWanted = ({ on }: { on: string }): JSX.Element => (
 function Categories({ results: r }: { results: ProfileResults }): JSX.Element {
   const categories = r.categories ?? [];
   const most = Math.max(...categories.map((one) => v(one.time)), 0);
+  const write = alike(most, "s");
   return (
     <Card
       title="Kernels by category"
@@ -245,8 +290,8 @@ function Categories({ results: r }: { results: ProfileResults }): JSX.Element {
               <td class="wide">
                 <Track value={v(one.time)} most={most} fill={colour(at)} />
               </td>
-              <td class="n">{time(v(one.time))}</td>
-              <td class="n">{percent(one.share ?? Number.NaN)}</td>
+              <td class="n">{write(v(one.time))}</td>
+              <td class="n">{part(one.share)}</td>
             </tr>
           ))}
         </tbody>
@@ -266,6 +311,7 @@ function Operations({ operations }: { operations: readonly Operation[] }): JSX.E
   const [all, showAll] = useState(false);
   const first = 12;
   const shown = all ? operations : operations.slice(0, first);
+  const write = alike(Math.max(0, ...operations.map((one) => v(one.time))), "s");
   return (
     <Card
       title="The slowest operations"
@@ -307,8 +353,8 @@ function Operations({ operations }: { operations: readonly Operation[] }): JSX.E
                 <td class="mono tiny wrapped">{one.shapes ?? ""}</td>
                 <td>{[one.category, one.kind].filter(Boolean).join(", ")}</td>
                 <td class="n">{int(one.calls)}</td>
-                <td class="n">{time(v(one.time))}</td>
-                <td class="n">{percent(one.share ?? Number.NaN)}</td>
+                <td class="n">{write(v(one.time))}</td>
+                <td class="n">{part(one.share)}</td>
                 <td>{one.bound ?? ""}</td>
                 <td class="n">{reaches(one)}</td>
               </tr>
@@ -329,6 +375,7 @@ function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null 
   const ranks = r.ranks ?? [];
   if (ranks.length < 2) return null;
   const most = Math.max(...ranks.map((one) => v(one.total_time)));
+  const write = alike(most, "s");
   return (
     <Card title="Ranks" note={r.straggler && `rank ${r.straggler.rank ?? r.straggler.device}: ${r.straggler.because}`}>
       <table class="rows tightrows">
@@ -348,9 +395,9 @@ function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null 
               <td class="wide">
                 <Track value={v(one.computation_time)} most={most} fill="var(--s1)" />
               </td>
-              <td class="n">{time(v(one.computation_time))}</td>
-              <td class="n">{time(v(one.exposed_communication_time))}</td>
-              <td class="n">{time(v(one.idle_time))}</td>
+              <td class="n">{write(v(one.computation_time))}</td>
+              <td class="n">{write(v(one.exposed_communication_time))}</td>
+              <td class="n">{write(v(one.idle_time))}</td>
             </tr>
           ))}
         </tbody>
@@ -363,6 +410,7 @@ function Gaps({ results: r }: { results: ProfileResults }): JSX.Element | null {
   const first = 8;
   const gaps = r.gaps ?? [];
   if (gaps.length === 0) return null;
+  const write = alike(Math.max(...gaps.map((one) => v(one.time))), "s");
   return (
     <Card title="The longest gaps" note="while nothing ran on the device">
       <Scroll>
@@ -377,7 +425,7 @@ function Gaps({ results: r }: { results: ProfileResults }): JSX.Element | null {
           <tbody>
             {gaps.slice(0, first).map((one) => (
               <tr key={v(one.start)}>
-                <td class="n">{time(v(one.time))}</td>
+                <td class="n">{write(v(one.time))}</td>
                 <td>{one.before}</td>
                 <td>{one.host_bound ? "launched late by the host" : "waited for other work on the device"}</td>
               </tr>

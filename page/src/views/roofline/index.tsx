@@ -410,7 +410,7 @@ function RooflineAnswer({
             </button>
           </span>
         </header>
-        {shownTree && answer.derivation && <Tree trees={answer.derivation} />}
+        {shownTree && answer.derivation && <Tree />}
       </section>
     </Derived>
   );

@@ -2,24 +2,26 @@ import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Shared } from "../../app";
 import type { Answer, Asked, Request } from "../../engine/ask";
-import { refused, useAsk } from "../../engine/ask";
+import { refused, useAsk, useAskAbout } from "../../engine/ask";
 import { chipOf, filled, requestOf, resize, shortChip, v, withArguments } from "../../engine/request";
-import type { Interval, Quantity, ServeResults } from "../../engine/schema";
+import type { Arguments, Interval, Quantity, ServeResults } from "../../engine/schema";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
 import { Between, Callout, Extrapolates, Fact, Num, Plan, Track, verdictWord } from "../../parts/basics";
 import type { Node } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Derived } from "../../parts/derivation";
+import { useTrace } from "../../parts/drop";
 import { alike, bytes, int, sentence, si, siRange, time, usd } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
 import { PartList, StackedBar } from "../bars";
 import { Details } from "../details";
-import { limitFill, limitWords, serveMemory } from "../words";
+import { limitFill, limitName, limitWords, serveMemory } from "../words";
 import { FrontCard, meets } from "./front";
 import type { Curve, Limits, Point } from "./front";
 import { HelpsCard } from "./helps";
 import { LoadCard } from "./load";
+import type { Trace } from "./load";
 import { ServeRequest, defaults, seconds } from "./request";
 
 const pointsOf = (results: ServeResults | undefined): Point[] =>
@@ -33,6 +35,12 @@ const pointsOf = (results: ServeResults | undefined): Point[] =>
     cost: p.cost ? v(p.cost) : null,
     interval: p.interval,
   }));
+/** The plan of an answer as options. */
+function planOf(results: ServeResults): Arguments | null {
+  if (!results.batch || !results.served) return null;
+  const { dp, tp, pp, ep } = results.strategy as Record<string, unknown>;
+  return { dp: String(dp), tp: String(tp), pp: String(pp), ep: String(ep), batch: String(results.batch) };
+}
 const strategyText = (results: ServeResults): string => {
   const s = results.strategy as Record<string, unknown>;
   const parts = ["dp", "tp", "pp", "ep"].filter((key) => Number(s[key]) > 1).map((key) => `${key} ${String(s[key])}`);
@@ -59,19 +67,23 @@ export function ServeView({ place, share }: { place: Place; share: (shared: Shar
     : possible
       ? without(request, ["rate", "simulate"])
       : withArguments(open, { batch: 1 });
-  const asked = useAsk(ready ? withArguments(plan, { explain: "all" }) : null);
-  const loaded = useAsk(
-    ready && at.rate
-      ? withArguments(possible ? request : without(request, ["tpot", "ttft"]), {
-          simulate: 2000,
-          ...(possible ? {} : { batch: 1 }),
-        })
-      : null,
+  const asked = useAsk(ready ? plan : null);
+  // The plan of the headline under load, not the one that would be chosen for this load.
+  const fixed = !asked.busy && asked.answer ? planOf(asked.answer.results) : null;
+  const underLoad =
+    ready && at.rate && fixed ? withArguments(without(request, possible ? [] : ["tpot", "ttft"]), fixed) : null;
+  const trace = useTrace();
+  const traces = useMemo(() => (trace ? [trace] : []), [trace]);
+  const atRandom = useAsk(underLoad && !trace ? withArguments(underLoad, { simulate: 2000 }) : null, true);
+  const traced = useAskAbout(
+    underLoad && trace ? withArguments(without(underLoad, ["prompt", "output"]), { requests: trace.name }) : null,
+    traces,
   );
+  const loaded = trace ? traced : atRandom;
   const prompt = String(request.arguments.prompt ?? "1024");
   const contexts = [resize(prompt, 4), resize(prompt, 0.25)].filter((one): one is string => one !== null);
-  const longer = useAsk(ready && contexts[0] ? withArguments(open, { prompt: contexts[0] }) : null);
-  const shorter = useAsk(ready && contexts[1] ? withArguments(open, { prompt: contexts[1] }) : null);
+  const longer = useAsk(ready && contexts[0] ? withArguments(open, { prompt: contexts[0] }) : null, true);
+  const shorter = useAsk(ready && contexts[1] ? withArguments(open, { prompt: contexts[1] }) : null, true);
   const others: Curve[] = [
     [contexts[0], longer],
     [contexts[1], shorter],
@@ -120,6 +132,8 @@ export function ServeView({ place, share }: { place: Place; share: (shared: Shar
             limits={limits}
             possible={possible}
             load={at.rate ? load : undefined}
+            trace={trace ? { name: trace.name, wrong: refusalOf(traced)?.error.what } : null}
+            plan={asked.busy ? null : plan}
           />
         )}
       </AnswerFrame>
@@ -137,6 +151,10 @@ interface Shown {
   limits: Limits;
   possible: boolean;
   load: ServeResults | undefined;
+  /** The log of requests that arrive, and why it cannot be read. */
+  trace: Trace | null;
+  /** The request that is answered, once its answer is current. */
+  plan: Request<"serve"> | null;
 }
 const scaled = (interval: Interval | undefined, base: number, x: number): Interval | undefined =>
   interval && {
@@ -145,7 +163,19 @@ const scaled = (interval: Interval | undefined, base: number, x: number): Interv
     high: { value: (v(interval.high) / base) * x, unit: interval.high.unit },
   };
 
-function ServeAnswer({ answer, request, query, at, front, others, limits, possible, load }: Shown): JSX.Element {
+function ServeAnswer({
+  answer,
+  request,
+  query,
+  at,
+  front,
+  others,
+  limits,
+  possible,
+  load,
+  trace,
+  plan,
+}: Shown): JSX.Element {
   const r = answer.results;
   const memory = r.memory as unknown as Record<string, Quantity | undefined> & {
     verdict: "fits" | "tight" | "no";
@@ -183,7 +213,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
   );
   if (!fits) {
     return (
-      <Derived trees={answer.derivation} extra={nodes}>
+      <Derived request={plan as Request | null} extra={nodes}>
         <Head>
           It does not fit: <Num of="memory">{bytes(v(memory.total))}</Num> a chip, and one{" "}
           {shortChip(chipOf(r.cluster ?? ""))} has {bytes(v(memory.capacity))}.
@@ -232,7 +262,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
   const bestToken = Math.min(...front.map((p) => p.latency));
   const cost = served.cost_per_million_output_tokens;
   return (
-    <Derived trees={answer.derivation} extra={nodes}>
+    <Derived request={plan as Request | null} extra={nodes}>
       <Head
         sub={
           <>
@@ -248,13 +278,17 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
             <Num of={tokenNode}>{time(latency)}</Num> per token with batch{"\u00a0"}
             {int(chosen.batch)}
             {!limited
-              ? ""
+              ? ". "
               : good
-                ? ". It meets the limits"
+                ? reaches
+                  ? ". It meets the limits narrowly; "
+                  : ". It meets the limits; "
                 : latency > limits.tpot
-                  ? ". Too slow per token"
-                  : ". The first token comes too late"}
-            , and {limitWords(served.limiter ?? decode.limiter)} limits it.
+                  ? ". Too slow per token; "
+                  : ". The first token comes too late; "}
+            {decode.limiter === prefill.limiter
+              ? `${limited ? limitWords(decode.limiter) : limitName(decode.limiter)} limits decoding and prompts.`
+              : `${limited ? limitWords(decode.limiter) : limitName(decode.limiter)} limits decoding, ${limitWords(prefill.limiter)} prompts.`}
           </>
         ) : (
           <>Nothing meets the limits on {r.cluster}.</>
@@ -291,7 +325,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
       <div class="facts five">
         <Fact
           question={limited ? "Meets the limits?" : "Does it fit?"}
-          big={!limited ? verdictWord[memory.verdict] : good ? "Yes" : "No"}
+          big={!limited ? verdictWord[memory.verdict] : good ? (reaches ? "Narrowly" : "Yes") : "No"}
           verdict={!limited ? memory.verdict : good ? (reaches ? "tight" : "fits") : "no"}
         >
           <p>
@@ -347,6 +381,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
         {memoryCard}
         <LoadCard
           load={load?.load}
+          trace={trace}
           limits={limits}
           strategy={load ? strategyText(load) : ""}
           batch={load?.load?.most_sequences ?? 0}
@@ -361,18 +396,19 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
 
 function StepsCard({ results }: { results: ServeResults }): JSX.Element {
   const phases = [
-    ["Decode step", results.decode!.step_time, results.decode!],
-    ["Prefill", results.prefill!.time, results.prefill!],
+    ["Step that only decodes", results.decode!.step_time, results.decode!],
+    ["Prompt alone", results.prefill!.time, results.prefill!],
   ] as const;
   return (
     <Card
-      title="What a step is made of"
-      note="times of ideal hardware, beside the estimate"
+      title="How far is a step from its limits?"
+      note="what arithmetic, memory and network would take alone at full rate; they overlap, so they are no parts of a sum"
       table={() => [
-        ["phase", "estimate_s", "arithmetic_s", "memory_s", "network_s"],
+        ["phase", "estimate_s", "kernels_at_their_rooflines_s", "arithmetic_s", "memory_s", "network_s"],
         ...phases.map(([name, range, phase]) => [
           name,
           v(range.estimate),
+          v(phase.kernels_at_their_rooflines),
           v(phase.compute_time),
           v(phase.memory_time),
           v(phase.network_time),
@@ -383,6 +419,7 @@ function StepsCard({ results }: { results: ServeResults }): JSX.Element {
         {phases.map(([name, range, phase]) => {
           const write = alike(v(range.estimate), "s");
           const rows: [string, string, number][] = [
+            ["Kernels at their limits", "", v(phase.kernels_at_their_rooflines)],
             ["Arithmetic", "compute", v(phase.compute_time)],
             ["Memory traffic", "memory", v(phase.memory_time)],
             ["Network", "network", v(phase.network_time)],
@@ -390,7 +427,7 @@ function StepsCard({ results }: { results: ServeResults }): JSX.Element {
           return (
             <table class="rows small" key={name}>
               <caption>
-                {name}: {time(v(range.estimate))}, {limitWords(phase.limiter)} limits it
+                {name}: {time(v(range.estimate))}; {limitWords(phase.limiter)} limits it
               </caption>
               <tbody>
                 <tr>
@@ -406,7 +443,7 @@ function StepsCard({ results }: { results: ServeResults }): JSX.Element {
                     <tr key={key}>
                       <td>{row}</td>
                       <td class="wide">
-                        <Track value={x} most={v(range.estimate)} fill={limitFill(key)} />
+                        <Track value={x} most={v(range.estimate)} fill={key ? limitFill(key) : "var(--edge)"} />
                       </td>
                       <td class="n">{write(x)}</td>
                     </tr>

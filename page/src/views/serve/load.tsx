@@ -6,7 +6,9 @@ import { linear } from "../../draw/scale";
 import { Card } from "../../parts/card";
 import { Tag } from "../../parts/basics";
 import { Scroll } from "../../parts/scroll";
+import { setTrace } from "../../parts/drop";
 import { int, percent, sig, time } from "../../text/format";
+import { said } from "../../text/said";
 import type { Limits } from "./front";
 
 type Load = NonNullable<ServeResults["load"]>;
@@ -61,13 +63,21 @@ function Spread({ of, limit }: { of: Percentiles; limit: number }): JSX.Element 
   );
 }
 
+/** A log of requests that was dropped. */
+export interface Trace {
+  name: string;
+  wrong?: string;
+}
+
 export function LoadCard({
   load,
+  trace,
   limits,
   strategy,
   batch,
 }: {
   load: Load | undefined;
+  trace: Trace | null;
   limits: Limits;
   strategy: string;
   batch: number;
@@ -85,9 +95,16 @@ export function LoadCard({
   return (
     <Card
       title="Under load"
+      end={
+        trace && (
+          <button type="button" class="btn quiet" onClick={() => setTrace(null)}>
+            Without the log
+          </button>
+        )
+      }
       note={
         load
-          ? `${sig(load.requests_per_second)} requests/s at random, ${strategy}, at most ${int(batch)} sequences`
+          ? `${sig(load.requests_per_second)} requests/s ${trace ? `as in ${trace.name}` : "at random"}, ${strategy}, at most ${int(batch)} sequences`
           : undefined
       }
       table={
@@ -107,8 +124,10 @@ export function LoadCard({
         ])
       }
     >
-      {!load ? (
-        <p class="muted">Choose how many requests arrive per second.</p>
+      {trace?.wrong ? (
+        <p class="wrong">{said(trace.wrong)}</p>
+      ) : !load ? (
+        <p class="muted">Choose how many requests arrive per second, or drop a log of requests.</p>
       ) : !load.stable ? (
         <p>
           <Tag verdict="no">Too many requests</Tag> It saturates at {sig(load.saturation_requests_per_second)}{" "}

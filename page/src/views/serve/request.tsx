@@ -3,7 +3,7 @@ import type { Refusal, Request } from "../../engine/ask";
 import { resize } from "../../engine/request";
 import { options } from "../../engine/schema";
 import { Slider, TextField } from "../../parts/fields";
-import { ClusterFields, ModelField } from "../../parts/model";
+import { ClusterFields, FromScript, ModelField } from "../../parts/model";
 import { OptionGroups, Panel, problemAt } from "../../parts/panel";
 import { int, sig, time } from "../../text/format";
 import { change } from "../../url";
@@ -106,6 +106,7 @@ export function ServeRequest({
       request={request}
       summary={`${at.model?.startsWith("{") ? "config.json" : at.model} · ${at.on} · ${at.prompt} + ${at.output} tokens`}
     >
+      {at.from && <FromScript text={at.from} drop={() => change({ from: "", open: "" })} refusal={refusal} />}
       <ModelField model={at.model ?? ""} refusal={refusal} onChange={(model) => set({ model })} />
       <ClusterFields on={at.on ?? ""} refusal={refusal} onChange={(on) => set({ on, batch: "" })} />
       <TextField

@@ -128,6 +128,7 @@ class CommandReader {
         program_(program),
         files_(files),
         directory_(reader.directory),
+        reads_files_(reader.reads_files),
         out_(out) {}
 
   Result<void> read(const Words& words) {
@@ -177,7 +178,7 @@ class CommandReader {
     });
     if (written != files_.end()) {
       text = written->second;
-    } else if (std::filesystem::is_regular_file(place, failed)) {
+    } else if (reads_files_ && std::filesystem::is_regular_file(place, failed)) {
       ASSAY_TRY(read, hardware::read_file(place, "--from"));
       text = read;
     } else {
@@ -278,6 +279,7 @@ class CommandReader {
   const Program& program_;
   const Variables& files_;
   const std::string& directory_;
+  bool reads_files_;
   FoundOptions& out_;
   std::vector<Given> own_;
   Words configs_;
@@ -482,7 +484,7 @@ Result<FoundOptions> find_options_in(const Reader& reader, std::string_view scri
 
 Result<FoundOptions> find_options(Reader reader, const std::string& from, std::string_view where) {
   std::error_code failed;
-  const bool exists = from.size() < 4096 && std::filesystem::is_regular_file(from, failed);
+  const bool exists = reader.reads_files && from.size() < 4096 && std::filesystem::is_regular_file(from, failed);
   if (!exists && from.find_first_of(" \n") == std::string::npos)
     return fail(std::string(where), fmt::format("there is no file {}", in_quotes(from)),
                 "name a file, or give a whole command line in quotes");

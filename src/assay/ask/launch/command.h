@@ -18,6 +18,7 @@ struct Reader {
   const Jobs& jobs;
   Variables given;        ///< variables of the environment
   std::string directory;  ///< where files are that are named without their place
+  bool reads_files = true;
 };
 
 struct FoundOptions {

@@ -96,7 +96,8 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out,
   const auto file = names.find_within(std::filesystem::path(from.substr(0, 4096)).stem().string());
   std::string id;
   std::error_code failed;
-  if (has_name && (names.find(named->second) || std::filesystem::exists(named->second, failed))) {
+  if (has_name && (names.find(named->second) ||
+                   (context.catalogue.reads_files() && std::filesystem::exists(named->second, failed)))) {
     id = named->second;
   } else if (const auto within = has_name ? names.find_within(named->second) : std::nullopt) {
     id = *within;
@@ -251,7 +252,8 @@ Result<std::optional<Launched>> fill_from(Request& request, const Context& conte
   ASSAY_TRY(targets, launch::targets_of(context.catalogue, verb));
   ASSAY_TRY(jobs, launch::jobs_of(context.catalogue));
   ASSAY_TRY(variables, variables_of(request));
-  ASSAY_TRY(found, launch::find_options({*targets, *jobs, std::move(variables), {}}, *from, "--from"));
+  ASSAY_TRY(found, launch::find_options({*targets, *jobs, std::move(variables), {}, context.catalogue.reads_files()},
+                                        *from, "--from"));
   Launched out{std::move(found.target), {}, {}, std::move(found.notes)};
   if (out.target.explicit_) out.notes.emplace_back("what its recipe sets beyond these options is not known");
   if (!request.has("on"))
