@@ -80,10 +80,14 @@ wheel: install-test-packages ## build the Python module as a wheel in build/
 sdist: install-test-packages ## build the sources of the Python module as a distribution in build/
 	@/usr/bin/python3 -c 'from setuptools import build_meta; build_meta.build_sdist("build")' > build/sdist.log || { cat build/sdist.log; false; }
 
-docs: install-test-packages configure-again build ## build the documentation as a site in build/docs
+docs: install-test-packages configure-again build ## build the documentation as a site in build/docs; every command of it runs, links and contrast are checked
 	@scripts/install_packages.sh packages_docs.txt
 	@cmake --build build/release -j $(JOBS) --target assay assay_python
+	@scripts/replay_docs.sh
+	@PYTHONPATH=build/release/python /usr/bin/python3 scripts/replay_python.py docs/*.md
 	@scripts/build_docs.py
+	@cd page && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent; }
+	@node scripts/check_contrast.mjs build/docs
 
 # The page is bundled once and committed, so that building the binary needs no node.
 page: build install-test-packages ## check and bundle the page into page/dist

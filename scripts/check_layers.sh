@@ -44,7 +44,7 @@ find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers
       else if ((layer in rank) && rank[other] > rank[layer])
         breach("layer " layer " includes the later layer " other " (" header ")")
     } else if (quoted) breach("write \"assay/" layer "/" header "\", the path from src/")
-    if (is_header && header ~ /^(CLI\/|nlohmann\/|toml\+\+\/|toml\.hpp|httplib|pybind11\/|tbb\/|oneapi\/)/)
+    if (is_header && header ~ /^(CLI\/|nlohmann\/|toml\+\+\/|toml\.hpp|httplib|tbb\/|oneapi\/)/)
       breach("third-party header " header " in a header of ours")
     if (!may_use_all && header ~ /^(ranges|source_location|thread|mutex|future|condition_variable)$/)
       breach("<" header "> is not portable; it belongs into base/parallel, engine, lab/measure or ask/sweep")

@@ -1,8 +1,8 @@
 // Assay as a library: a request in, an answer out, both JSON. The command line, servers and modules of other languages
 // are shells over this; docs/api.md describes requests and answers.
 //
-// This header and assay/c.h, the same for C, are all that is installed; their names keep their meaning from one minor version
-// to the next. The headers of the folders beside them, units, programs and costs, may change with any commit.
+// This header and assay/c.h, the same for C, are all that is installed; their names keep their meaning from one minor
+// version to the next. The headers of the folders beside them, units, programs and costs, may change with any commit.
 //
 // Nothing here prints, writes a file or reads the environment, and nothing throws: what goes wrong is an answer.
 #pragma once
@@ -65,8 +65,8 @@ class ASSAY_PUBLIC Engine {
   std::unique_ptr<const State> state_;
 };
 
-/// Asks every request of this process, running or to come, to return the best that it has found; `stop(false)` lets later
-/// ones run to their end. Any thread and any signal handler may call it.
+/// Asks every request of this process, running or to come, to return the best that it has found; `stop(false)` lets
+/// later ones run to their end. Any thread and any signal handler may call it.
 ASSAY_PUBLIC void stop(bool wanted = true);
 
 /// What answers.

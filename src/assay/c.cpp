@@ -34,10 +34,14 @@ std::string text_of(const char* text) { return text ? text : ""; }
 
 assay::AnswerLayout layout_of(assay_layout layout) {
   switch (layout) {
-    case ASSAY_ONE_LINE: return assay::AnswerLayout::one_line;
-    case ASSAY_SVG: return assay::AnswerLayout::svg;
-    case ASSAY_SCREEN: return assay::AnswerLayout::screen;
-    case ASSAY_INDENTED: break;
+    case ASSAY_ONE_LINE:
+      return assay::AnswerLayout::one_line;
+    case ASSAY_SVG:
+      return assay::AnswerLayout::svg;
+    case ASSAY_SCREEN:
+      return assay::AnswerLayout::screen;
+    case ASSAY_INDENTED:
+      break;
   }
   return assay::AnswerLayout::indented;
 }

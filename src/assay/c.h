@@ -1,8 +1,8 @@
-/* Assay for C, and for every language that calls C: a request in, an answer out, both JSON. docs/api.md describes requests
- * and answers, and how Rust, Go and Julia call this.
+/* Assay for C, and for every language that calls C: a request in, an answer out, both JSON. docs/api.md describes
+ * requests and answers, and how Rust, Go and Julia call this.
  *
- * These are the calls of assay/assay.h: several threads may ask at once, equal requests get equal bytes, and what goes wrong
- * is an answer. A function that returns a pointer returns NULL only where memory runs out. */
+ * These are the calls of assay/assay.h: several threads may ask at once, equal requests get equal bytes, and what goes
+ * wrong is an answer. A function that returns a pointer returns NULL only where memory runs out. */
 #ifndef ASSAY_C_H
 #define ASSAY_C_H
 
@@ -23,11 +23,11 @@ enum assay_layout { ASSAY_INDENTED, ASSAY_ONE_LINE, ASSAY_SVG, ASSAY_SCREEN };
 
 /* What requests may reach. NULL and 0 stand for nothing. */
 typedef struct assay_reach {
-  int files;                      /* requests may name files, and measure this machine */
-  const char* const* catalogues;  /* directories that overlay the catalogue, in this order; NULL ends the list */
-  const char* user_catalogue;     /* for `measure`: where it writes */
-  const char* programs;           /* for `measure`: where the programs that it runs are */
-  const char* date;               /* for `measure`: 2026-11-15 */
+  int files;                     /* requests may name files, and measure this machine */
+  const char* const* catalogues; /* directories that overlay the catalogue, in this order; NULL ends the list */
+  const char* user_catalogue;    /* for `measure`: where it writes */
+  const char* programs;          /* for `measure`: where the programs that it runs are */
+  const char* date;              /* for `measure`: 2026-11-15 */
 } assay_reach;
 
 /* An engine; NULL stands for the catalogue that is compiled in, and no files. */
@@ -59,12 +59,13 @@ ASSAY_C_PUBLIC const char* assay_file_bytes(const assay_answer* answer, size_t i
 
 ASSAY_C_PUBLIC void assay_free(assay_answer* answer);
 
-/* With 1, every request of this process, running or to come, returns the best that it has found; with 0, later ones run to
- * their end. Any thread and any signal handler may call it. */
+/* With 1, every request of this process, running or to come, returns the best that it has found; with 0, later ones run
+ * to their end. Any thread and any signal handler may call it. */
 ASSAY_C_PUBLIC void assay_stop(int stop);
 
-/* For callers whose own handler of Ctrl-C cannot run while they wait for an answer, from one thread at a time. With 1, SIGINT stops requests from now on;
- * with 0, the handler of before is back, later requests run to their end, and the result is 1 if SIGINT arrived between. */
+/* For callers whose own handler of Ctrl-C cannot run while they wait for an answer, from one thread at a time. With 1,
+ * SIGINT stops requests from now on; with 0, the handler of before is back, later requests run to their end, and the
+ * result is 1 if SIGINT arrived between. */
 ASSAY_C_PUBLIC int assay_catch_interrupt(int begin);
 
 /* Of the library: its version; the commit of its sources, or nothing; the date of its catalogue. */

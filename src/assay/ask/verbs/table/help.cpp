@@ -145,7 +145,8 @@ std::string page_of_program() {
   for (const VerbSpec& verb : verbs())
     out += entry(verb.name, fmt::format("{}; see assay-{}(1)", verb.summary, verb.name));
   for (const auto& [name, summary] : built_in_words())
-    out += entry(name, built_in_command(name) ? fmt::format("{}; see assay-{}(1)", summary, name) : std::string(summary));
+    out +=
+        entry(name, built_in_command(name) ? fmt::format("{}; see assay-{}(1)", summary, name) : std::string(summary));
   out += ".SH OPTIONS\nEvery command takes these.\n" + option_entries(common_options());
   out += ".SH EXAMPLES\n";
   for (const VerbSpec& verb : verbs())
@@ -159,9 +160,8 @@ std::string page_of_program() {
 
 std::string page_of(const VerbSpec& verb) {
   std::string out = title(fmt::format("assay-{}", verb.name), verb.summary);
-  out += fmt::format(".SH SYNOPSIS\n\\fBassay {}\\fR{}{}\n.SH DESCRIPTION\n{}\n", verb.name,
-                     roff(arguments_text(verb)), verb.answer || !verb.options.empty() ? " [OPTIONS]" : "",
-                     roff(verb.description));
+  out += fmt::format(".SH SYNOPSIS\n\\fBassay {}\\fR{}{}\n.SH DESCRIPTION\n{}\n", verb.name, roff(arguments_text(verb)),
+                     verb.answer || !verb.options.empty() ? " [OPTIONS]" : "", roff(verb.description));
   if (!verb.arguments.empty()) out += ".SH ARGUMENTS\n";
   for (const ArgumentSpec& argument : verb.arguments) out += entry(argument.name, argument.help);
   if (verb.answer || !verb.options.empty()) out += ".SH OPTIONS\n";
