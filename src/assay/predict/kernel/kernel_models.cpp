@@ -112,24 +112,6 @@ CoreRates core_rates(const hardware::Chip& chip) {
 
 namespace {
 
-/// What does not depend on the rows and columns of a product.
-struct TileSteps {
-  std::array<Seconds, std::size(tile_sizes)> step{};  ///< of each tile, for one element of k
-  double fill = 0;                                    ///< elements of k that a prologue and an epilogue are worth
-};
-
-TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
-  TileSteps steps;
-  const Plain num;
-  const TileRates<Plain> tiles(num, rates, shape);
-  const bool fine = rates.fit.fine_tiles && !loads_narrowly(rates.fit, shape);
-  steps.fill = tiles.fill(num, rates);
-  steps.step.fill(never);
-  for (std::size_t t = 0; t < (fine ? steps.step.size() : coarse_tiles); ++t)
-    steps.step[t] = tiles.step(num, tile_sizes[t].m, tile_sizes[t].n, tile_sizes[t].edges);
-  return steps;
-}
-
 /// Parts that k may be cut into: those of usual kernels, then further ones of kernels for odd rows, which fill the
 /// cores.
 constexpr std::array<double, 12> splits{1.0, 2.0, 4.0, 8.0, 3.0, 5.0, 6.0, 10.0, 12.0, 16.0, 24.0, 32.0};
@@ -139,13 +121,13 @@ using SplitTimes = std::array<Seconds, splits.size()>;
 /// Elements of k that a core does, for each split.
 Splits parts_of(const TileSteps& steps, double k) {
   Splits part{};
-  for (std::size_t i = 0; i < part.size(); ++i) part[i] = k / splits[i] + steps.fill;
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = steps.part(k, splits[i]);
   return part;
 }
 
 /// Time to add them up, for each split.
 SplitTimes adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
-  const Seconds partial = partial_sums(fit, chip, shape);
+  const Seconds partial = partial_sums(shape.batch, shape.m, shape.n) / partial_sum_rate(fit, chip);
   SplitTimes adding{};
   for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost + splits[i] * partial;
   return adding;
@@ -171,7 +153,7 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
   const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
   Tiled found;
   Seconds best = never;
-  for (int next = -1; next < static_cast<int>(std::size(tile_sizes)); ++next) {
+  for (int next = -1; next < static_cast<int>(steps.tiles); ++next) {
     if (next == guess) continue;
     const auto t = static_cast<std::size_t>(next < 0 ? guess : next);
     const TileSize& tile = tile_sizes[t];
@@ -216,20 +198,23 @@ TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const Matmul
   return time;
 }
 
+}  // namespace
+
 template <class N>
-MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                              const hardware::Regime& regime, const TileSteps& steps, bool may_split) {
+MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, bool may_split) {
   if (rates.fit.fork) return forked_time(num, rates, shape, regime);
   if (rates.chip.systolic)
     return with_memory<N>(num, rates, shape, regime, {systolic_arithmetic(num, rates, shape), {}});
   if (runs_grouped(rates.fit, shape)) {
-    const GroupedTiles<N> tiles(num, rates, shape);
+    const GroupedTile<N> tile(num, rates, shape, is_grouped_tile_small(shape.m, shape.n));
+    const GroupedTiles<N> tiles(num, shape, tile);
     MatmulTimeOf<N> time = with_memory<N>(num, rates, shape, regime, {tiles.time, {}, tiles.busy});
-    time.tile = {tiles.tile.m, tiles.tile.n, 1.0, plain(tiles.waves)};
+    time.tile = {tile.size.m, tile.size.n, 1.0, plain(tiles.waves)};
     return time;
   }
   TileChoice tile;
-  const Tiled found = tiled_arithmetic(rates.fit, rates.chip, shape, steps, may_split, tile);
+  const Tiled found = tiled_arithmetic(rates.fit, rates.chip, shape, TileSteps(rates, shape), may_split, tile);
   TiledTime<N> tiled;
   if constexpr (N::traced) {
     tiled = derived_tiles(num, rates, shape, found, tile);
@@ -240,102 +225,6 @@ MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const Mat
   MatmulTimeOf<N> time = with_memory(num, rates, shape, regime, tiled);
   time.tile = tile;
   return time;
-}
-
-}  // namespace
-
-namespace {
-
-constexpr std::size_t remembered_rows = 512;  ///< of a table
-
-}  // namespace
-
-TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
-    : format_(rates.format),
-      shape_(shape),
-      cores_(rates.chip.cores),
-      split_cost_(rates.fit.split_cost),
-      rows_(remembered_rows) {
-  MatmulShape row = shape;
-  row.batch = row.m = 1.0;
-  sum_ = partial_sums(rates.fit, rates.chip, row);
-  const TileSteps steps = tile_steps(rates, shape);
-  const Splits parts = parts_of(steps, shape.k);
-  std::copy_n(parts.begin(), part_.size(), part_.begin());
-  for (std::size_t t = 0; t < steps.step.size(); ++t)
-    if (steps.step[t] != never)
-      tiles_.push_back({tile_sizes[t].m / unit_rows, std::ceil(shape.n / tile_sizes[t].n), steps.step[t]});
-  std::stable_sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.step < b.step; });
-  std::vector<Tile> kept;
-  for (const Tile& b : tiles_)
-    if (std::none_of(kept.begin(), kept.end(),
-                     [&](const Tile& a) { return a.height >= b.height && a.columns <= b.columns; }))
-      kept.push_back(b);
-  tiles_ = std::move(kept);
-}
-
-bool TileTable::is_of(const ProductRates& rates, const MatmulShape& shape) const {
-  return format_ == rates.format && shape_.n == shape.n && shape_.k == shape.k &&
-         shape_.operand_rows == shape.operand_rows;
-}
-
-const TileTable::Times& TileTable::times(double batch, double rows) {
-  const double units = std::ceil(rows / unit_rows);
-  Rows& known = rows_[static_cast<std::size_t>(units) % rows_.size()];
-  if (known.units == units && known.batch == batch) return known.times;
-  // The times serve all rows of the last unit, whose parts of k take between these times to add up.
-  const auto adding = [&](double split, double of_units) {
-    return split_cost_ + split * batch * unit_rows * of_units * sum_;
-  };
-  const Seconds least_adding = adding(splits[1], units - 1.0);
-  Times least{never, never, never, never};
-  const auto time_of = [&](const Tile& tile, double all, std::size_t i) {
-    const double rounds = all * splits[i];
-    return (0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds)) * tile.step * part_[i];
-  };
-  // Parts of k take at least one round of a tile, and all tiles if cores were never idle.
-  Seconds least_split = never;
-  double fewest = HUGE_VAL;
-  for (const Tile& tile : tiles_) {
-    const double tiles = std::ceil(units / tile.height) * tile.columns;
-    if (tiles >= fewest) continue;  // those before take less time each
-    fewest = tiles;
-    const double all = batch * tiles / cores_;
-    least[0] = std::min(least[0], time_of(tile, all, 0));
-    least_split = std::min(least_split, tile.step * std::max(part_.back(), all * part_[0]));
-  }
-  const bool may_split = nearly * least_split + least_adding < least[0];
-  Seconds best = least[0];
-  for (auto tile = tiles_.begin(); may_split && tile != tiles_.end(); ++tile) {
-    const double all = batch * (std::ceil(units / tile->height) * tile->columns) / cores_;
-    if (nearly * tile->step * std::max(part_.back(), all * part_[0]) + least_adding >= best) continue;
-    for (std::size_t i = 1; i < usual_splits.size(); ++i) {
-      least[i] = std::min(least[i], time_of(*tile, all, i));
-      best = std::min(best, least[i] + adding(splits[i], units));
-    }
-  }
-  known = {units, batch, least};
-  return known.times;
-}
-
-std::shared_ptr<TileTable> TileTables::of(const ProductRates& rates, const MatmulShape& shape) {
-  const hardware::MatmulCalibration& fit = rates.fit;
-  if (fit.fork || rates.chip.systolic || runs_grouped(fit, shape) || loads_narrowly(fit, shape)) return nullptr;
-  for (const std::shared_ptr<TileTable>& known : tables_)
-    if (known->is_of(rates, shape)) return known;
-  return tables_.emplace_back(std::make_shared<TileTable>(rates, shape));
-}
-
-template <class N>
-MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                            const hardware::Regime& regime, bool may_split) {
-  const bool tiled = !rates.fit.fork && !rates.chip.systolic && !runs_grouped(rates.fit, shape);
-  return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates, shape) : TileSteps{}, may_split);
-}
-
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       TileTable& table) {
-  return PreparedProduct(rates, shape, regime, table).time(shape);
 }
 
 template <class N>

@@ -82,48 +82,6 @@ struct ProductRates {
   FlopsPerSecond rate() const { return share * peak; }
 };
 
-/// Tiles of products that differ in nothing but their number and their rows, each choice found once. Every tile has a
-/// multiple of 16 rows, so that nothing else about the rows matters. Changes no time.
-class TileTable {
- public:
-  /// With k in 1, 2, 4 and 8 parts, as usual kernels cut it: before the parts are added up.
-  using Times = std::array<Seconds, 4>;
-
-  TileTable(const ProductRates& rates, const MatmulShape& shape);
-  /// The best tiles of `batch` products of so many rows.
-  const Times& times(double batch, double rows);
-  /// Whether products of this shape take these tiles.
-  bool is_of(const ProductRates& rates, const MatmulShape& shape) const;
-
- private:
-  struct Tile {
-    double height = 1, columns = 1;  ///< in units of 16 rows; tiles side by side
-    Seconds step;                    ///< for one element of k
-  };
-  /// The times of `batch` products of so many rows, in units of 16.
-  struct Rows {
-    double units = -1, batch = -1;
-    Times times{};
-  };
-
-  Dtype format_;
-  MatmulShape shape_;
-  double cores_;
-  Seconds split_cost_, sum_;      ///< to add up parts of k, and to move those of a row
-  std::array<double, 4> part_{};  ///< elements of k that a core does, for each split
-  std::vector<Tile> tiles_;       ///< none is worse than another one for all rows; by their time
-  std::vector<Rows> rows_;        ///< the last ones
-};
-/// Tables by shape: products of many layers, strategies and phases share them.
-class TileTables {
- public:
-  /// Nothing where products are not cut into tiles that a table could hold.
-  std::shared_ptr<TileTable> of(const ProductRates& rates, const MatmulShape& shape);
-
- private:
-  std::vector<std::shared_ptr<TileTable>> tables_;
-};
-
 /// Whether a product runs in a kernel over experts that was measured.
 inline bool runs_grouped(const hardware::MatmulCalibration& fit, const MatmulShape& shape) {
   return shape.grouped && fit.grouped_port && fit.grouped_fill;
@@ -139,10 +97,6 @@ NumberOf<N, Seconds> product_starts(const N& num, const ProductRates& rates, con
 template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, bool may_split = true);
-/// The time of a product, equal to the last bit to the one without a table, which remembers its tiles.
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       TileTable& table);
-
 /// Arithmetic that takes `work` at the clock of a burst, at the clock that power allows: the lower, the less the chip
 /// rests between kernels.
 template <class N>

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "assay/predict/kernel/grouped_tiles.h"
+#include "assay/predict/kernel/tile_table.h"
 
 namespace assay::kernel {
 namespace {

@@ -11,6 +11,8 @@
 
 namespace assay::kernel {
 
+class TileTable;
+
 /// What a kernel keeps busy.
 enum class Resource : std::uint8_t { matrix_unit, memory };
 

@@ -8,6 +8,7 @@
 
 #include "assay/predict/kernel/chip_numbers.h"
 #include "assay/predict/kernel/kernel_models.h"
+#include "assay/predict/kernel/tile_table.h"
 
 namespace assay::kernel {
 
@@ -52,21 +53,28 @@ struct ProductStream {
   NumberOf<N, Seconds> ramp;  ///< until memory answers at its rate, or as long as the transfer if that is shorter
   NumberOf<N, Seconds> time;
 
+  /// `full`: at the full bandwidth.
+  ProductStream(const N& num, const ProductRates& rates, const hardware::Regime& regime, NumberOf<N, Seconds> full)
+      : ramp(
+            num.named("ramp", min(full, num.given("until memory answers", regime.ramp, rates.sources, "regime.ramp")))),
+        time(num.named("streaming", full / num.given("memory share", rates.fit.memory_share, rates.sources,
+                                                     "matmul.memory_share"))) {}
   ProductStream(const N& num, const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                NumberOf<N, BytesPerSecond> hbm) {
-    auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
-    if (shape.added.value() > 0.0)
-      bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
-    const auto full = num.named("at full bandwidth", bytes / hbm);
-    ramp = num.named("ramp", min(full, num.given("until memory answers", regime.ramp, rates.sources, "regime.ramp")));
-    time = num.named("streaming",
-                     full / num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share"));
+                NumberOf<N, BytesPerSecond> hbm)
+      : ProductStream(num, rates, regime, num.named("at full bandwidth", bytes(num, shape) / hbm)) {}
+
+ private:
+  static NumberOf<N, Bytes> bytes(const N& num, const MatmulShape& shape) {
+    const auto once = num.given("bytes", shape.bytes, "operands and result, once each");
+    if (!(shape.added.value() > 0.0)) return once;
+    return once + num.given("buffer", shape.added, "what the result is added to, read");
   }
 };
 
-/// Time to move the partial sums of a part of k, in fp32.
-inline Seconds partial_sums(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
-  return Bytes(4.0 * shape.batch * shape.m * shape.n) / (fit.memory_share * chip.hbm);
+/// The partial sums of a part of k, in fp32, and how fast they are moved.
+inline Bytes partial_sums(double batch, double m, double n) { return Bytes(4.0 * batch * m * n); }
+inline BytesPerSecond partial_sum_rate(const hardware::MatmulCalibration& fit, const CoreRates& chip) {
+  return fit.memory_share * chip.hbm;
 }
 
 /// The arithmetic of a product that is cut into tiles, and the time to add up its partial sums over k.
@@ -77,21 +85,25 @@ struct TiledTime {
   std::optional<NumberOf<N, Seconds>> busy{};  ///< matrix units, where it is known how long they wait for loads
 };
 
+/// The tiles that a table found.
+inline TiledTime<Plain> tiled_time(const TileTable::Best& best) {
+  if (!(best.adding > Seconds())) return {best.tiles, {}};
+  return {best.tiles, best.adding};
+}
+
 /// The time of a product whose arithmetic is known.
 template <class N>
-MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                            const hardware::Regime& regime, const TiledTime<N>& tiled, const Throttle<N>& slowed,
-                            const NumberOf<N, Seconds>& starts) {
+MatmulTimeOf<N> with_memory(const N& num, bool systolic, const ProductStream<N>& stream, const TiledTime<N>& tiled,
+                            const Throttle<N>& slowed, const NumberOf<N, Seconds>& starts) {
   MatmulTimeOf<N> time;
   time.arithmetic = num.named("arithmetic in a burst", tiled.arithmetic);
   const auto at_its_clock = tiled.busy ? max(tiled.arithmetic, slowed(*tiled.busy)) : slowed(tiled.arithmetic);
   time.sustained = num.named("arithmetic", at_its_clock);
-  const ProductStream<N> stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
   time.memory = stream.time;
   // No tile can start before the first operands are there, so that nothing hides the ramp.
   // A systolic array's compiler prefetches across products, so only the longer of both counts.
-  const auto both = rates.chip.systolic ? num.named("longer", max(time.sustained, time.memory))
-                                        : overlapped(num, time.sustained, time.memory);
+  const auto both =
+      systolic ? num.named("longer", max(time.sustained, time.memory)) : overlapped(num, time.sustained, time.memory);
   const auto start = starts + stream.ramp;
   if (!tiled.adding) {
     time.adding = num.given("adding", Seconds(0), "k is not split");
@@ -107,46 +119,12 @@ MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const Matmu
 template <class N>
 MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, const TiledTime<N>& tiled) {
-  const Throttle<N> slowed(num, rates, shape, regime);
-  return with_memory<N>(num, rates, shape, regime, tiled, slowed, started(num, rates, shape, regime));
+  const ProductStream<N> stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
+  return with_memory<N>(num, rates.chip.systolic, stream, tiled, Throttle<N>(num, rates, shape, regime),
+                        started(num, rates, shape, regime));
 }
 
 /// Parts of k of the times in a table.
-inline constexpr std::array<double, std::tuple_size_v<TileTable::Times>> usual_splits{1.0, 2.0, 4.0, 8.0};
-
-/// Products that differ in their sizes alone, with what they have in common found once. Refers to the calibration and
-/// the table.
-class PreparedProduct {
- public:
-  PreparedProduct(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime, TileTable& tiles)
-      : rates_(rates),
-        regime_(regime),
-        slowed_(Plain{}, rates, shape, regime),
-        starts_(started(Plain{}, rates, shape, regime)),
-        tiles_(&tiles) {}
-
-  MatmulTime time(const MatmulShape& shape) const {
-    const TileTable::Times& tiles = tiles_->times(shape.batch, shape.m);
-    TiledTime<Plain> tiled{tiles[0], {}};
-    // All splits are in a table, or none that may pay off.
-    const std::size_t ways = tiles[1] < Seconds(HUGE_VAL) ? usual_splits.size() : 1;
-    const Seconds partial = ways > 1 ? partial_sums(rates_.fit, rates_.chip, shape) : Seconds();
-    Seconds least = tiles[0];
-    for (std::size_t i = 1; i < ways; ++i) {
-      const Seconds adding = rates_.fit.split_cost + usual_splits[i] * partial;
-      if (!(tiles[i] + adding < least)) continue;
-      least = tiles[i] + adding;
-      tiled = {tiles[i], adding};
-    }
-    return with_memory(Plain{}, rates_, shape, regime_, tiled, slowed_, starts_);
-  }
-
- private:
-  ProductRates rates_;
-  hardware::Regime regime_;
-  Throttle<Plain> slowed_;
-  Seconds starts_;
-  TileTable* tiles_;
-};
+inline constexpr std::array<double, 4> usual_splits{1.0, 2.0, 4.0, 8.0};
 
 }  // namespace assay::kernel

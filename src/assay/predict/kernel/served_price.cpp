@@ -99,7 +99,9 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
       return load * least;
   }
   if constexpr (!N::traced)
-    if (tiles) return ServedProduct(kernels, kernel, *tiles)(kernel);
+    if (tiles)
+      return ServedProduct(kernels, kernel, tiles)(kernel.product.batch, kernel.product.m, kernel.load,
+                                                   kernel.product.bytes / rates.chip.hbm);
   const auto starts = product_starts<N>(num, rates, kernel.product, factor.launch());
   const auto alone = matmul_time(num, rates, kernel.product, without_launch(kernels.rates.regime)).total;
   return product_in_step<N>(starts, factor("products in a step", &ServingEffects::product), load,
@@ -166,11 +168,19 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const 
 
 }  // namespace
 
-ServedProduct::ServedProduct(const ServingKernels& kernels, const Kernel& kernel, TileTable& tiles)
-    : starts_(product_starts<Plain>(Plain{}, product_rates(kernels.rates, kernel), kernel.product,
-                                    ServingFactors<Plain>(Plain{}, kernels).launch())),
+ServedProduct::ServedProduct(const ServingKernels& kernels, const Kernel& kernel, TileTable* tiles)
+    : rates_(product_rates(kernels.rates, kernel)),
+      regime_(without_launch(kernels.rates.regime)),
+      shape_(kernel.product),
+      slowed_(Plain{}, rates_, shape_, regime_),
+      starts_(product_starts<Plain>(Plain{}, rates_, shape_, ServingFactors<Plain>(Plain{}, kernels).launch())),
+      starts_alone_(started(Plain{}, rates_, shape_, regime_)),
       slower_(kernels.effects.product.value),
-      alone_(product_rates(kernels.rates, kernel), kernel.product, without_launch(kernels.rates.regime), tiles) {}
+      tiles_(tiles) {
+  if (tiles) return;
+  const GroupedTile<Plain> large(Plain{}, rates_, shape_, false), small(Plain{}, rates_, shape_, true);
+  grouped_.emplace(std::array{large, small});
+}
 
 template <class N>
 NumberOf<N, Seconds> price(const N& num, Law law, const Kernel& kernel, const ServedDetails& details,

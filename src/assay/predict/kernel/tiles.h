@@ -1,6 +1,7 @@
 // Tiles that the result of a product is cut into on a GPU, and how long one takes. For the models of kernels alone.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -37,7 +38,6 @@ inline constexpr TileSize tile_sizes[] = {
     {48, 64},   {80, 64},   {64, 96},   {96, 64},   {64, 112},  {112, 64},  {128, 112}, {112, 128}, {144, 128},
     {144, 256}, {112, 192}, {80, 192},  {176, 128}, {208, 128}, {208, 192}, {80, 128},  {96, 192},  {176, 192}};
 inline constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
-inline constexpr double unit_rows = 16;         ///< every tile has a multiple of these
 
 template <class N>
 auto reached_rate(const N& num, const ProductRates& rates) {
@@ -137,6 +137,23 @@ struct TileRates {
     if (turn) loads = max(loads, *turn);
     return num.named("step of a tile", max(multiplying(num, m, n, edges), straddles ? loads * longer : loads));
   }
+};
+
+/// What does not depend on the rows and columns of a product: tiles that its kernels choose among.
+struct TileSteps {
+  std::size_t tiles;                                  ///< the first ones
+  double fill;                                        ///< elements of k that a prologue and an epilogue are worth
+  std::array<Seconds, std::size(tile_sizes)> step{};  ///< of each tile, for one element of k
+
+  TileSteps(const ProductRates& rates, const MatmulShape& shape) {
+    const TileRates<Plain> by(Plain{}, rates, shape);
+    tiles = rates.fit.fine_tiles && !loads_narrowly(rates.fit, shape) ? step.size() : coarse_tiles;
+    fill = by.fill(Plain{}, rates);
+    for (std::size_t t = 0; t < tiles; ++t)
+      step[t] = by.step(Plain{}, tile_sizes[t].m, tile_sizes[t].n, tile_sizes[t].edges);
+  }
+  /// Elements of k that a core does.
+  double part(double k, double split) const { return k / split + fill; }
 };
 
 /// A partly full last round costs between its share and a whole one: cores do not run in lockstep.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "assay/predict/kernel/price.h"
+#include "assay/predict/kernel/tile_tables.h"
 #include "assay/program/form/program.h"
 
 namespace assay::serving {

@@ -40,16 +40,30 @@ class StepPrices {
   double attention_launches() const { return attention_launches_; }
 
  private:
-  /// Kernels that take fixed + line x + root sqrt(x) together, where x is `lead` more than the sequences.
+  /// Kernels of all layers that take fixed + line x + root sqrt(x) together, where x is `lead` more than the sequences.
   struct Streams {
+    bool heads = false;  ///< of sequences that get a next token
     double lead = 0;
     Seconds fixed, line, root;
   };
+  /// A product in all layers of a block that is cut into tiles.
+  struct Product {
+    kernel::ServedProduct price;
+    const ServedKernel* kernel = nullptr;
+    std::size_t block = 0;
+    double count = 1;
+    bool has_experts = false;
+    StraightLine<double> batch = {}, m = {}, work = {};  ///< work: rows that its arithmetic is worth
+    StraightLine<Seconds> compute = {}, moved = {};      ///< at ideal rates
+    Seconds experts = {};                                ///< to move the weights of all experts
+  };
+  /// Any other kernel in all layers of a block.
   struct Priced {
     const ServedKernel* kernel = nullptr;
+    std::size_t block = 0;
+    double count = 1;
     kernel::Law law = kernel::Law::shares;
-    ServedWork work;                                    ///< at the last load
-    std::optional<kernel::ServedProduct> product = {};  ///< of one that is cut into tiles
+    ServedWork work;  ///< at the last load
   };
   /// What kernels do, and take on ideal hardware.
   struct Work {
@@ -64,25 +78,32 @@ class StepPrices {
   };
   struct Block {
     const ServingProfile::Block* of = nullptr;
-    std::vector<Streams> streams;  ///< of one layer
-    std::vector<Priced> kernels;   ///< all others
-    Work experts;                  ///< ideal times of weights of experts, of all layers
+    Work experts;                                    ///< ideal times of weights of experts, of all layers
+    double sequences = 0, touched = 1, fullest = 1;  ///< of the step that is priced
   };
   /// Where a step is, or would be, among `places_`.
   std::uint32_t& place_of(const StepSizes& sizes);
-  bool streams(Priced priced, std::vector<Streams>& streams) const;
-  void add_ideal_lines(const ServedKernel& kernel, Block& block);
+  bool streams(const ServedKernel& kernel, bool heads, double count);
+  bool is_tiled(const ServedKernel& kernel, double count);
+  void add_ideal_lines(const ServedKernel& kernel, double count, Block& block);
   Seconds price(Priced& priced, const KernelLoad& load) const;
-  /// Adds the kernels of a block; `touched` and `fullest` as in add_kernel().
-  void add_block(Block& block, const StepSizes& sizes, ServingTime& time) const;
-  ServingTime added_up(const StepSizes& sizes);
+  void add_products(ServingTime& time) const;
+  void add_others(const StepSizes& sizes, ServingTime& time);
+  void add_up(const StepSizes& sizes, ServingTime& time);
 
   const ServingSetup& setup_;
   std::shared_ptr<const Blocks> from_;
   std::vector<Block> blocks_;
+  std::vector<Streams> streams_;
+  std::vector<Product> products_;
+  std::vector<Priced> others_;
   Ideal tokens_, attention_, heads_;
   std::vector<StepCollective> collectives_;
-  std::vector<std::pair<StepSizes, ServingTime>> known_;
+  struct Known {
+    StepSizes sizes;
+    ServingTime time;
+  };
+  std::vector<Known> known_;
   std::vector<std::uint32_t> places_;  ///< of known steps by their hash, counted from 1: open addressing
   double launches_ = 0, attention_launches_ = 0;
 };

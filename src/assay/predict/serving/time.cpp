@@ -108,13 +108,13 @@ auto priced(const N& num, const Server<N>& server, const ServedKernel& kernel) {
   };
 }
 
-/// The blocks of a step whose kernels are priced already: adds what depends on links, for all layers at once.
+/// The blocks of a step whose kernels are priced already, and what depends on links, for all layers at once: the first
+/// of its totals.
 void add_known_blocks(const Server<Plain>& server, const ServingProfile& profile, const StepSizes& sizes,
                       StepTotals<Plain>& totals) {
-  const ServingTime& known = profile.prices->kernels(sizes);
-  totals.time += known;
-  totals.estimate += known.estimate;
-  totals.kernels += profile.prices->launches();
+  totals.time = profile.prices->kernels(sizes);
+  totals.estimate = totals.time.estimate;
+  totals.kernels = profile.prices->launches();
   if (profile.blocks->empty()) return;
   LayerTotals<Plain> all{profile.blocks->front(), 1.0, totals};
   for (const auto& [collective, last_tokens] : profile.prices->collectives())
