@@ -9,7 +9,7 @@
 namespace assay::kernel {
 namespace {
 
-constexpr double nearly = 1.0 - 1e-5;  ///< bounds are rounded
+constexpr double rounded_down = 1.0 - 1e-5;  ///< a bound in single precision stays below
 
 }  // namespace
 
@@ -26,7 +26,7 @@ TileTable::TileTable(const ProductRates& rates, const MatmulShape& shape)
   for (std::size_t i = 0; i < part_.size(); ++i) part_[i] = steps.part(shape.k, usual_splits[i]);
   for (std::size_t t = 0; t < tiles_; ++t) {
     columns_[t] = std::ceil(shape.n / tile_sizes[t].n);
-    short_step_[t] = static_cast<float>(nearly * step_[t].value());
+    short_step_[t] = static_cast<float>(rounded_down * step_[t].value());
     short_columns_[t] = static_cast<float>(columns_[t]);
     over_height_[t] = static_cast<float>(unit_rows / tile_sizes[t].m);
   }
@@ -58,7 +58,7 @@ TileTable::Best TileTable::best_split(const Rows& of, double rows) const {
 void TileTable::bound(double batch, double units, Seconds least_adding, Sizes& least) const {
   const auto rows = static_cast<float>(units), of_core = static_cast<float>(batch / cores_),
              whole = static_cast<float>(part_[0]), shortest = static_cast<float>(part_.back()),
-             adding = static_cast<float>(nearly * least_adding.value());
+             adding = static_cast<float>(rounded_down * least_adding.value());
   const float slack = 1e-3f + 2e-7f * rows;  // of rounding; heights are small whole numbers
   for (std::size_t t = 0; t < least.size(); ++t) {
     const float all = whole * of_core * short_columns_[t] * std::ceil(rows * over_height_[t] - slack);
@@ -92,7 +92,7 @@ const TileTable::Rows& TileTable::found(double batch, double units) {
       guess_ = t;
     };
     keep(time_of(0));
-    if (nearly * step_[t] * std::max(part_.back(), all * part_[0]) + nearly * least_adding >= best) return;
+    if (rounded_down * step_[t] * std::max(part_.back(), all * part_[0]) + rounded_down * least_adding >= best) return;
     for (std::size_t i = 1; i < part_.size(); ++i) keep(time_of(i) + (split_cost_ + usual_splits[i] * most_part));
   };
   const std::size_t guessed = guess_;
