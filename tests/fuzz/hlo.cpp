@@ -2,9 +2,9 @@
 #include <string>
 #include <string_view>
 
+#include "assay/profile/compare/recognition.h"
 #include "assay/profile/hlo/liveness.h"
 #include "assay/profile/hlo/partition/partition.h"
-#include "assay/profile/hlo/recognition.h"
 #include "target.h"
 
 namespace {
@@ -49,7 +49,7 @@ const fuzz::Target hlo_target("hlo", [](std::string_view text) {
   }
   const hlo::ProgramMemory memory = hlo::program_memory(*read, *kernels);
   require(memory.peak() >= memory.arguments);
-  hlo::recognise(*read, *mesh, *kernels);
+  compare::recognise(*read, *mesh, *kernels);
   if (read->is_stablehlo && text.size() < 20'000) check_plan(*read);
 });
 

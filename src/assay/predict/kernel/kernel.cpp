@@ -92,26 +92,30 @@ Kernel kernel_of(const KernelRates& rates, const program::Program& program, cons
   return kernel;
 }
 
-Kernel kernel_of(const roofline::Operation& operation, Dtype compute, hardware::AttentionKernel library) {
+Kernel kernel_of(const roofline::Attention& of, Dtype compute) {
   Kernel kernel;
   kernel.format = compute;
-  kernel.library = library;
+  const bool one_of_many = of.queries == 1.0 && of.keys > 1.0;
+  kernel.kind = one_of_many                                        ? KernelKind::decode
+                : of.passes == roofline::AttentionPasses::forward  ? KernelKind::attention_forward
+                : of.passes == roofline::AttentionPasses::backward ? KernelKind::attention_backward
+                                                                   : KernelKind::attention_both;
+  kernel.attention = attention_work(of);
+  kernel.items = of.batch * of.kv_heads;
+  kernel.cache_head = kernel.attention.head_dim;
+  const double seen = of.window > 0.0 ? std::min(of.window, of.keys) : of.keys;
+  kernel.bytes = storage(of.cache, of.batch * (of.head_dim + of.value_dim) * of.kv_heads * seen);
+  return kernel;
+}
+
+Kernel kernel_of(const roofline::Operation& operation, Dtype compute, hardware::AttentionKernel library) {
+  Kernel kernel;
   if (operation.is_attention()) {
-    const roofline::Attention attention = operation.attention();
-    const auto& [passes, batch, heads, kv_heads, queries, keys, head_dim, value_dim, query, cache, causal, window] =
-        attention;
-    const bool one_of_many = queries == 1.0 && keys > 1.0;
-    kernel.kind = one_of_many                                     ? KernelKind::decode
-                  : passes == roofline::AttentionPasses::forward  ? KernelKind::attention_forward
-                  : passes == roofline::AttentionPasses::backward ? KernelKind::attention_backward
-                                                                  : KernelKind::attention_both;
-    kernel.attention = attention_work(attention);
-    kernel.items = batch * kv_heads;
-    kernel.cache_head = kernel.attention.head_dim;
-    const double seen = window > 0.0 ? std::min(window, keys) : keys;
-    kernel.bytes = storage(cache, batch * (head_dim + value_dim) * kv_heads * seen);
+    kernel = kernel_of(operation.attention(), compute);
+    kernel.library = library;
     return kernel;
   }
+  kernel.format = compute;
   const roofline::Work<Plain> work = roofline::operation_work(Plain{}, operation, {});
   kernel.bytes = work.bytes;
   if (!operation.is_matmul()) {

@@ -65,7 +65,9 @@ struct Kernel {
 
 /// A step that is no collective. Wide formats that the chip does not support run at its bf16 rate.
 Kernel kernel_of(const KernelRates& rates, const program::Program& program, const program::Step& step);
-/// An operation whose sizes are all known. Attention of one query to several keys is a decode.
+/// Attention whose arithmetic runs at a format. That of one query to several keys is a decode.
+Kernel kernel_of(const roofline::Attention& attention, Dtype compute);
+/// An operation whose sizes are all known.
 Kernel kernel_of(const roofline::Operation& operation, Dtype compute,
                  hardware::AttentionKernel library = hardware::AttentionKernel::automatic);
 /// Sizes of attention as its models take them. Kernels were fitted with all keys, whatever a window leaves of them.

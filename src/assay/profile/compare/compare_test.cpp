@@ -325,7 +325,6 @@ TEST(Measured, GapsBeforeLateLaunchesAreTheHosts) {
   const MeasuredStep step = measured_step(profile.read(), vocabulary(), 0);
   EXPECT_EQ(step.host_gaps, 395 * trace::ticks_per_microsecond);  // the last one is launched at 1201, dry since 1005
   EXPECT_EQ(step.other_gaps, 0);
-  EXPECT_EQ(step.longest_gap_before, "aten::mul");
 }
 
 TEST(Measured, CollectivesWaitForTheRankThatComesLast) {
@@ -382,8 +381,8 @@ TEST(Recover, SizesFromShapes) {
   EXPECT_FALSE(run->recomputes);
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   EXPECT_EQ(command_line(*run, model_argument(model, catalogue), "h200-sxm"),
-            R"(assay train '{"model_type":"llama","hidden_size":32,"intermediate_size":128,"num_hidden_layers":2,)"
-            R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1000}' --on h200-sxm:1 )"
+            R"(assay train '{"model_type":"llama", "hidden_size":32, "intermediate_size":128, "num_hidden_layers":2, )"
+            R"("num_attention_heads":4, "num_key_value_heads":2, "vocab_size":1000}' --on h200-sxm:1 )"
             "--batch 2seq --seq 16 --micro-batch 2 --recompute none --offload none --software any --fusion eager "
             "--attention-kernel flash2");
   EXPECT_EQ(run->lacks, (std::vector<std::string>{"the optimizer: no update of weights was found"}));

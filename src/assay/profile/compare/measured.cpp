@@ -77,7 +77,6 @@ class Sweep {
     const bool is_late = launch && launch->start > from;
     (is_late ? host_gaps : other_gaps) += to - from;
     if (is_late) late[next] += to - from;
-    if (to - from > longest_gap) longest_gap = to - from, gap_before = next;
   }
 
   const trace::Trace& trace_;
@@ -86,8 +85,7 @@ class Sweep {
 
  public:
   std::vector<Ticks> alone, late;  ///< by event
-  Ticks host_gaps = 0, other_gaps = 0, longest_gap = 0;
-  std::size_t gap_before = 0;
+  Ticks host_gaps = 0, other_gaps = 0;
 };
 
 class Calls {
@@ -269,12 +267,6 @@ MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& v
   out.busy = window.end - trace.events[found->second.front().event].start;
   out.host_gaps = sweep.host_gaps;
   out.other_gaps = sweep.other_gaps;
-  out.longest_gap = sweep.longest_gap;
-  if (sweep.longest_gap > 0) {
-    const Event& event = trace.events[window.events[sweep.gap_before].event];
-    const std::uint32_t operation = trace::operation_of(trace, event);
-    out.longest_gap_before = operation == trace::none ? trace.name(event) : trace.name(trace.events[operation]);
-  }
   return out;
 }
 

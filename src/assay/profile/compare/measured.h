@@ -48,16 +48,14 @@ struct MeasuredCall : OperationFacts {
 };
 
 struct MeasuredStep {
-  std::string name;                ///< as the profile marks it; empty: the whole profile
-  std::int64_t steps = 1;          ///< that it holds
-  trace::Ticks busy = 0;           ///< from the first event of the device in the profile to the end of the step
-  trace::Ticks total = 0;          ///< alone of all calls + host_gaps + other_gaps
-  trace::Ticks host_gaps = 0;      ///< idle, and the next kernel was launched after the device had run dry
-  trace::Ticks other_gaps = 0;     ///< idle for another reason, or for one that the profile does not tell
-  bool replayed = false;           ///< a graph starts kernels instead of the host
-  double replayed_share = 0;       ///< of the events of the device
-  std::string longest_gap_before;  ///< the operation, or the kernel
-  trace::Ticks longest_gap = 0;
+  std::string name;                 ///< as the profile marks it; empty: the whole profile
+  std::int64_t steps = 1;           ///< that it holds
+  trace::Ticks busy = 0;            ///< from the first event of the device in the profile to the end of the step
+  trace::Ticks total = 0;           ///< alone of all calls + host_gaps + other_gaps
+  trace::Ticks host_gaps = 0;       ///< idle, and the next kernel was launched after the device had run dry
+  trace::Ticks other_gaps = 0;      ///< idle for another reason, or for one that the profile does not tell
+  bool replayed = false;            ///< a graph starts kernels instead of the host
+  double replayed_share = 0;        ///< of the events of the device
   std::vector<MeasuredCall> calls;  ///< in the order in which the device started them
 };
 

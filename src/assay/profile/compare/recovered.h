@@ -68,6 +68,9 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
 /// configuration.
 std::string model_argument(const RecoveredModel& model, const hardware::Catalogue& catalogue);
 
+/// What every command line of train begins with: `on` names the chips, `batch` counts the sequences of all devices.
+std::string train_command(const std::string& model, const std::string& on, std::int64_t batch, std::int64_t sequence,
+                          const std::vector<program::MeshAxis>& axes);
 /// A command line of train or serve; training may split its data over the axes of a mesh.
 std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip,
                          const std::vector<program::MeshAxis>& axes = {});

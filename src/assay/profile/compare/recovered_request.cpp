@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/predict/kernel/kernel_models.h"
 #include "assay/profile/compare/recovered.h"
@@ -48,7 +49,8 @@ bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
   return attention.heads == wanted.heads && attention.kv_heads == wanted.kv_heads &&
          attention.head_dim == wanted.head_dim && attention.kv_rank == 0 && block.width == wanted.intermediate &&
          block.gated == wanted.gated && block.experts == wanted.experts &&
-         block.experts_per_token == wanted.experts_per_token && block.shared_width == wanted.shared &&
+         (wanted.experts_per_token == 0 || block.experts_per_token == wanted.experts_per_token) &&
+         block.shared_width == wanted.shared &&
          (known.vocabulary == vocabulary || padded(known.vocabulary) == vocabulary);
 }
 
@@ -125,8 +127,15 @@ std::string configuration(const RecoveredModel& model) {
   if (model.heads * model.head_dim != model.hidden) out += fmt::format(R"(,"head_dim":{})", model.head_dim);
   if (model.vocabulary > 0) out += fmt::format(R"(,"vocab_size":{})", model.vocabulary);
   if (model.experts > 0)
-    out += fmt::format(R"(,"num_local_experts":{},"num_experts_per_tok":{})", model.experts, model.experts_per_token);
+    out += fmt::format(R"(,"num_local_experts":{},"num_experts_per_tok":{})", model.experts,
+                       std::max<std::int64_t>(1, model.experts_per_token));
+  if (model.tied.value_or(false)) out += R"(,"tie_word_embeddings":true)";
   return out + "}";
+}
+
+/// A model as a word of a command line; screens break lines at the blanks.
+std::string quoted(const std::string& model) {
+  return model.starts_with('{') ? fmt::format("'{}'", join(split(model, ','), ", ")) : model;
 }
 
 }  // namespace
@@ -156,18 +165,25 @@ std::string model_argument(const RecoveredModel& wanted, const hardware::Catalog
   return configuration(wanted);
 }
 
+std::string train_command(const std::string& model, const std::string& on, std::int64_t batch, std::int64_t sequence,
+                          const std::vector<program::MeshAxis>& axes) {
+  std::string out = fmt::format("assay train {} --on {} --batch {}seq --seq {}", quoted(model), on, batch, sequence);
+  for (const program::MeshAxis& axis : axes)
+    if (axis.role && axis.size > 1) out += fmt::format(" --{} {}", program::name(*axis.role), axis.size);
+  return out;
+}
+
 std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip,
                          const std::vector<program::MeshAxis>& axes) {
   const std::int64_t ranks = program::Mesh{axes}.devices();
   std::string out;
-  const std::string named = model.starts_with('{') ? fmt::format("'{}'", model) : model;
+  const std::string named = quoted(model);
   switch (run.kind) {
     case RecoveredRun::Kind::training:
-      out = fmt::format("assay train {} --on {}:{} --batch {}seq --seq {} --micro-batch {}", named, chip, ranks,
-                        run.batch * run.microbatches * ranks, run.sequence, run.batch);
-      for (const program::MeshAxis& axis : axes)
-        if (axis.role) out += fmt::format(" --{} {}", program::name(*axis.role), axis.size);
-      out += fmt::format(" --recompute {} --offload none", run.recomputes ? "full" : "none");
+      out = train_command(model, fmt::format("{}:{}", chip, ranks), run.batch * run.microbatches * ranks, run.sequence,
+                          axes);
+      out +=
+          fmt::format(" --micro-batch {} --recompute {} --offload none", run.batch, run.recomputes ? "full" : "none");
       if (run.updated)
         out += fmt::format(" --params {0} --grads {0} --moments {0} --optimizer none", name(*run.updated));
       break;

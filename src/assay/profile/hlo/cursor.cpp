@@ -115,8 +115,7 @@ Result<std::string_view> Cursor::bracketed() {
   ++at_;
   const std::size_t start = at_;
   while (true) {
-    ASSAY_TRY(part, balanced());
-    static_cast<void>(part);
+    ASSAY_CHECK(balanced());
     if (done()) return fault_at(open, "a bracket is not closed", "write the whole module");
     const char c = text_[at_];
     ++at_;

@@ -5,8 +5,25 @@
 namespace assay::hlo {
 namespace {
 
-/// Made where it is read, at no cost.
-bool is_made_in_place(std::string_view opcode) { return opcode == "broadcast" || opcode == "iota"; }
+/// Whether instructions are made where they are read, at no cost: broadcasts, counts, and what is made of constants and
+/// counts alone, element by element.
+std::vector<bool> made_in_place(const Computation& computation) {
+  constexpr int deepest = 16;
+  std::vector<int> depths(computation.instructions.size(), 0);
+  std::vector<bool> out(depths.size(), false);
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    const Instruction& at = computation.instructions[i];
+    const bool spreads = at.opcode == "broadcast";
+    int depth = 1;
+    for (const std::uint32_t operand : at.operands)
+      if (!spreads || !computation.instructions[operand].shape.dims.empty())
+        depth = depths[operand] > 0 ? std::max(depth, depths[operand] + 1) : deepest;
+    const bool of_elements = spreads || is_element_wise(at.opcode);
+    depths[i] = (of_elements && depth < deepest) || at.opcode == "constant" || at.opcode == "iota" ? depth : 0;
+    out[i] = spreads || (depths[i] > 0 && at.opcode != "constant");
+  }
+  return out;
+}
 
 /// Changes of layout that a product reads as they are.
 bool folds_into_products(const Instruction& instruction, const Computation& computation,
@@ -20,11 +37,14 @@ bool folds_into_products(const Instruction& instruction, const Computation& comp
 class Grouper {
  public:
   Grouper(const Computation& computation, const Users& users)
-      : computation_(computation), users_(users), kernel_(computation.instructions.size(), no_kernel) {}
+      : computation_(computation),
+        users_(users),
+        in_place_(made_in_place(computation)),
+        kernel_(computation.instructions.size(), no_kernel) {}
 
-  std::vector<std::uint32_t> groups() {
+  Grouping groups() {
     for (auto i = static_cast<std::uint32_t>(computation_.instructions.size()); i-- > 0;) kernel_[i] = kernel_of(i);
-    return std::move(kernel_);
+    return {std::move(kernel_), std::move(in_place_)};
   }
 
  private:
@@ -33,7 +53,7 @@ class Grouper {
     if (is_free(at) || at.opcode == "reshape" || folds_into_products(at, computation_, users_[i])) return no_kernel;
     if (!is_fusible(at)) return i;
     const std::uint32_t reader = only_reader(i);
-    if (is_made_in_place(at.opcode)) return i == computation_.root || has_other_reader(i) ? i : no_kernel;
+    if (in_place_[i]) return i == computation_.root || has_other_reader(i) ? i : first_reader(i);
     const bool ends = at.opcode == "reduce" || at.opcode == "dynamic-update-slice";
     return ends || reader == no_kernel ? i : reader;
   }
@@ -48,8 +68,7 @@ class Grouper {
       if (at == computation_.root || steps > most_readers) return no_kernel;
       for (const std::uint32_t user : users_[at]) {
         const Instruction& by = computation_.instructions[user];
-        if (kernel_[user] == no_kernel &&
-            (by.opcode == "reshape" || by.opcode == "bitcast" || is_made_in_place(by.opcode))) {
+        if (kernel_[user] == no_kernel && (by.opcode == "reshape" || by.opcode == "bitcast" || in_place_[user])) {
           open.push_back(user);
           continue;
         }
@@ -59,6 +78,18 @@ class Grouper {
       }
     }
     return out;
+  }
+
+  /// Arithmetic of what is made in place counts once.
+  std::uint32_t first_reader(std::uint32_t i) const {
+    if (!is_element_wise(computation_.instructions[i].opcode)) return no_kernel;
+    std::vector<std::uint32_t> open{i};
+    for (std::size_t next = 0; next < open.size() && next < most_readers; ++next)
+      for (const std::uint32_t user : users_[open[next]]) {
+        if (kernel_[user] != no_kernel) return kernel_[user];
+        open.push_back(user);
+      }
+    return i;
   }
 
   bool has_other_reader(std::uint32_t i) const {
@@ -71,6 +102,7 @@ class Grouper {
   static constexpr std::size_t most_readers = 64;
   const Computation& computation_;
   const Users& users_;
+  std::vector<bool> in_place_;
   std::vector<std::uint32_t> kernel_;
 };
 
@@ -82,7 +114,7 @@ bool is_fused(const Module& module) {
 }
 
 Grouping grouping(const Computation& computation, const Users& users, bool fused) {
-  if (!fused) return {Grouper(computation, users).groups()};
+  if (!fused) return Grouper(computation, users).groups();
   Grouping out;
   out.kernel.resize(computation.instructions.size(), no_kernel);
   for (std::uint32_t i = 0; i < computation.instructions.size(); ++i)

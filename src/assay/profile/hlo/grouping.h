@@ -13,6 +13,7 @@ inline constexpr std::uint32_t no_kernel = 0xFFFFFFFF;
 
 struct Grouping {
   std::vector<std::uint32_t> kernel;  ///< of each instruction, the last one of its kernel; none for views and the like
+  std::vector<bool> in_place = {};    ///< made by each kernel that reads it; empty: none is
 };
 
 /// Whether the module has fusions.

@@ -3,41 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "assay/profile/hlo/trips.h"
 
 namespace assay::hlo {
 namespace {
-
-/// Computations that run, callers before callees.
-std::vector<std::uint32_t> callers_first(const Module& module) {
-  std::vector<std::uint32_t> out;
-  std::vector<bool> seen(module.computations.size(), false);
-  struct Frame {
-    std::uint32_t computation;
-    std::size_t instruction = 0, callee = 0;
-  };
-  if (module.entry == no_computation) return out;
-  std::vector<Frame> stack{{module.entry}};
-  seen[module.entry] = true;
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    const auto& instructions = module.computations[frame.computation].instructions;
-    if (frame.instruction == instructions.size()) {
-      out.push_back(frame.computation);
-      stack.pop_back();
-    } else if (frame.callee == instructions[frame.instruction].callees.size()) {
-      ++frame.instruction;
-      frame.callee = 0;
-    } else if (const std::uint32_t next = instructions[frame.instruction].callees[frame.callee++]; !seen[next]) {
-      seen[next] = true;
-      stack.push_back({next});
-    }
-  }
-  std::reverse(out.begin(), out.end());
-  return out;
-}
 
 /// Calls of computations that run kernels of their own.
 bool runs_callees(const Instruction& instruction) {
@@ -53,6 +25,24 @@ KernelClass class_of(const ProgramKernel& kernel, const Instruction& instruction
   if (opcode == "reduce" || instruction.name.find("reduce") != std::string_view::npos) return KernelClass::reduction;
   if (is_fusible(instruction) || opcode == "fusion") return KernelClass::element_wise;
   return KernelClass::other;
+}
+
+/// What a fusion without products does: one that sums up rows and goes over all of them once more is a softmax where it
+/// has exponentials, and a norm where it has a root.
+kernel::KernelKind streams(const Computation& body) {
+  using enum kernel::KernelKind;
+  double sums = HUGE_VAL;
+  bool exponential = false, root = false;
+  for (const Instruction& at : body.instructions) {
+    if (at.opcode == "reduce") sums = std::min(sums, at.shape.elements());
+    exponential = exponential || at.opcode == "exponential";
+    root = root || at.opcode == "rsqrt" || at.opcode == "sqrt";
+  }
+  const Shape& made = body.instructions[body.root].shape;
+  const bool whole = std::any_of(made.members.begin(), made.members.end(),
+                                 [&](const Shape& member) { return member.elements() > sums; });
+  if (!whole && (made.is_tuple || !(made.elements() > sums))) return stream;
+  return exponential ? softmax : root ? norm : stream;
 }
 
 /// Devices that each run a call on their own part: of a manual computation, or of what was cut into shards; else 1.
@@ -86,7 +76,8 @@ Bytes group_bytes(const Computation& computation, const Grouping& groups, std::u
     for (std::size_t i = 0; i < at.operands.size(); ++i) {
       const std::uint32_t from = source_of(computation, groups, at.operands[i]);
       const Instruction& source = computation.instructions[from];
-      if (groups.kernel[from] == last || source.opcode == "constant" || source.opcode == "iota") continue;
+      const bool made_here = groups.in_place[from] && groups.kernel[from] != from;
+      if (groups.kernel[from] == last || made_here || source.opcode == "constant" || source.opcode == "iota") continue;
       const bool cuts = i == 0 && (at.opcode == "slice" || at.opcode == "dynamic-slice" || at.opcode == "gather");
       if (cuts)
         out += std::min(main_memory_bytes(at.shape), main_memory_bytes(source.shape));
@@ -109,14 +100,13 @@ class KernelFinder {
   }
 
   Result<ProgramKernels> find() {
-    const std::vector<std::uint32_t> order = callers_first(module_);
-    if (order.empty()) return std::move(out_);
+    if (module_.entry == no_computation) return std::move(out_);
+    std::vector<std::uint32_t> order = callees_first(module_, {module_.entry}).computations;
     std::vector<double> work(module_.computations.size(), 0.0);
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {
-      if (module_.computations[*at].fused) continue;
-      ASSAY_CHECK(find_in(*at, work));
-    }
+    for (const std::uint32_t number : order)
+      if (!module_.computations[number].fused) ASSAY_CHECK(find_in(number, work));
     out_.calls[module_.entry] = sites_[module_.entry] = 1.0;
+    std::reverse(order.begin(), order.end());
     for (const std::uint32_t number : order) {
       if (!(out_.calls[number] > 0.0) || module_.computations[number].fused) continue;
       spread(number, work);
@@ -159,6 +149,8 @@ class KernelFinder {
       kernel.bytes = is_fusible(at) && !out_.fused ? group_bytes(computation, groups, i, members[i])
                                                    : traffic(module_, computation, at);
       kernel.of = class_of(kernel, at);
+      if (at.opcode == "fusion" && at.callees.size() == 1 && !module_.computations[at.callees[0]].instructions.empty())
+        kernel.streams = streams(module_.computations[at.callees[0]]);
       work[number] += kernel.work.matrix().value() + kernel.bytes.value();
       kernels_[number].push_back(std::move(kernel));
     }

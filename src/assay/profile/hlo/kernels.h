@@ -19,6 +19,8 @@ struct ProgramKernel {
   double calls = 1;   ///< in one run of the program
   double copies = 1;  ///< devices that each do all of it, in a program that is not partitioned otherwise
   Arithmetic work;
+  kernel::KernelKind streams =
+      kernel::KernelKind::stream;  ///< without products and attention: a norm, a softmax, or any
   Bytes bytes;
   std::optional<CollectiveCall> collective;
 };

@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "assay/profile/hlo/liveness.h"
-#include "assay/profile/hlo/recognition.h"
 #include "assay/testing/catalogue.h"
 
 namespace assay::hlo {
@@ -21,13 +17,6 @@ Module module_of(const std::string& text) {
 ProgramKernels kernels_of(const Module& module) { return *program_kernels(module); }
 
 Totals totals(const std::string& text) { return kernels_of(module_of(text)).totals; }
-
-std::string sample(const char* name) {
-  std::ifstream file(std::string("tests/data/programs/") + name);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 TEST(Kernels, ADotIsTwoFlopForEachProduct) {
   const Totals of = totals(R"(ENTRY e {
@@ -229,51 +218,6 @@ ENTRY e {
   const ProgramMemory memory = program_memory(module, kernels_of(module));
   EXPECT_EQ(memory.peak(), Bytes(1024.0));
   EXPECT_EQ(memory.aliased, Bytes(1024.0));
-}
-
-TEST(Recognition, FindsModelMeshAndRecomputation) {
-  const Module module = module_of(sample("llama-2l-fsdp4.hlo"));
-  const ProgramKernels kernels = kernels_of(module);
-  const ProgramMesh mesh = *program_mesh(module);
-  const RecognisedModel model = recognise(module, mesh, kernels);
-  EXPECT_EQ(model.hidden, 256);
-  EXPECT_EQ(model.feed_forward, 768);
-  EXPECT_EQ(model.heads, 4);
-  EXPECT_EQ(model.kv_heads, 2);
-  EXPECT_EQ(model.head_dim, 64);
-  EXPECT_EQ(model.layers, 2);
-  EXPECT_EQ(model.vocabulary, 1024);
-  EXPECT_FALSE(model.tied);
-  EXPECT_EQ(model.copies, 3);
-  EXPECT_EQ(model.weight_type->name, "f32");
-  EXPECT_EQ(model.state_type->name, "f32");
-  EXPECT_EQ(model.batch, 8);
-  EXPECT_EQ(model.sequence, 128);
-  EXPECT_EQ(model.recompute, "full");
-  // 2 x 256 x 1024 outside of layers, 786,432 in each of two, five norms.
-  EXPECT_DOUBLE_EQ(model.parameters, 524288.0 + 2 * 786432.0 + 5 * 256.0);
-  ASSERT_EQ(mesh.axes.size(), 1u);
-  EXPECT_EQ(model.axes[0].role(), "fsdp");
-}
-
-TEST(Recognition, ACutProgramStillHasItsSizes) {
-  std::string text = sample("llama-2l-fsdp4.hlo");
-  text.resize(text.find("ENTRY"));
-  const Module module = module_of(text);
-  ASSERT_TRUE(module.cut);
-  const ProgramMesh mesh = *program_mesh(module);
-  const RecognisedModel model = recognise(module, mesh, kernels_of(module));
-  EXPECT_EQ(model.hidden, 256);
-  EXPECT_EQ(model.heads, 4);
-  EXPECT_EQ(model.layers, 2);
-  EXPECT_EQ(model.vocabulary, 1024);
-  EXPECT_EQ(model.batch, 8);
-  EXPECT_EQ(model.recompute, "full");
-}
-
-TEST(Recognition, WhatIsNoTransformerHasNoModel) {
-  const Module module = module_of(loop);
-  EXPECT_EQ(recognise(module, *program_mesh(module), kernels_of(module)).hidden, 0);
 }
 
 }  // namespace

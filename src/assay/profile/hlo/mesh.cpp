@@ -23,52 +23,6 @@ bool is_partitioned(const Module& module) {
   return module.devices() == 1 || (collectives && !marks);
 }
 
-/// A sharding with the steps of device numbers along each dimension.
-struct PlacedSharding {
-  Sharding sharding;
-  std::vector<std::vector<StridedAxis>> dims;
-};
-
-Result<PlacedSharding> placed(const Module& module, const Instruction& parameter) {
-  PlacedSharding out;
-  const std::string_view sdy = parameter.attribute("frontend_attributes");
-  if (const std::size_t at = sdy.find("#sdy.sharding<"); at != std::string_view::npos && !module.mesh.empty()) {
-    auto read = parse_sdy_sharding(sdy.substr(at), module.mesh, "");
-    if (!read) return fail(module.where(parameter), read.error().what, read.error().hint);
-    out.sharding = std::move(*read);
-    return out;
-  }
-  const std::string_view text = parameter.attribute("sharding");
-  if (text.empty()) return out;
-  auto read = parse_sharding(text, "");
-  if (!read) return fail(module.where(parameter), read.error().what, read.error().hint);
-  out.sharding = std::move(*read);
-  for (std::size_t i = 0; i < out.sharding.tiles.size(); ++i) out.dims.push_back(strided_axes(out.sharding, i));
-  return out;
-}
-
-/// Places where axes begin and end, as steps of device numbers.
-void add_cuts(const std::vector<StridedAxis>& axes, std::set<std::int64_t>& cuts) {
-  for (const StridedAxis& axis : axes) {
-    cuts.insert(axis.stride);
-    cuts.insert(axis.stride * axis.size);
-  }
-}
-
-std::vector<ProgramAxis> axes_between(const std::set<std::int64_t>& cuts, std::int64_t devices) {
-  std::vector<ProgramAxis> out;
-  std::int64_t stride = 1;
-  for (const std::int64_t cut : cuts) {
-    if (cut <= stride || cut > devices || cut % stride != 0) continue;
-    out.push_back({"", cut / stride, stride, false});
-    stride = cut;
-  }
-  if (devices > stride && devices % stride == 0) out.push_back({"", devices / stride, stride, false});
-  std::reverse(out.begin(), out.end());
-  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = fmt::format("A{}", i);
-  return out;
-}
-
 /// The axes of the mesh that one step of device numbers covers.
 void add_covered(const std::vector<ProgramAxis>& mesh, const StridedAxis& step, std::vector<std::size_t>& out) {
   for (std::size_t i = 0; i < mesh.size(); ++i)
@@ -133,6 +87,35 @@ void guess_sharding(const Gathers& gathers, const std::vector<ProgramAxis>& mesh
 
 }  // namespace
 
+Result<std::optional<Sharding>> stated_sharding(const Module& module, std::string_view gspmd, std::string_view shardy,
+                                                const Instruction& at) {
+  const std::size_t sdy = module.mesh.empty() ? std::string_view::npos : shardy.find("#sdy.sharding<");
+  if (gspmd.empty() && sdy == std::string_view::npos) return std::nullopt;
+  auto read = sdy == std::string_view::npos ? parse_sharding(gspmd, "")
+                                            : parse_sdy_sharding(shardy.substr(sdy), module.mesh, "");
+  if (!read) return fail(module.where(at), read.error().what, read.error().hint);
+  return std::move(*read);
+}
+
+void add_cuts(const Sharding& sharding, std::set<std::int64_t>& cuts) {
+  for (std::size_t d = 0; d < sharding.tiles.size(); ++d)
+    for (const StridedAxis& step : steps_of(sharding, d)) cuts.insert({step.stride, step.stride * step.size});
+}
+
+std::vector<ProgramAxis> axes_between(const std::set<std::int64_t>& cuts, std::int64_t devices) {
+  std::vector<ProgramAxis> out;
+  std::int64_t stride = 1;
+  for (const std::int64_t cut : cuts) {
+    if (cut <= stride || cut > devices || cut % stride != 0) continue;
+    out.push_back({"", cut / stride, stride});
+    stride = cut;
+  }
+  if (devices > stride && devices % stride == 0) out.push_back({"", devices / stride, stride});
+  std::reverse(out.begin(), out.end());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = fmt::format("A{}", i);
+  return out;
+}
+
 double WholeParameter::elements() const {
   double out = 1.0;
   for (const std::int64_t size : dims) out *= static_cast<double>(size);
@@ -142,7 +125,7 @@ double WholeParameter::elements() const {
 Result<ProgramMesh> program_mesh(const Module& module) {
   ProgramMesh out;
   out.partitioned = is_partitioned(module);
-  std::vector<PlacedSharding> shardings(module.parameters.size());
+  std::vector<Sharding> shardings(module.parameters.size());
   std::vector<std::string> names(module.parameters.size());
   std::set<std::int64_t> cuts;
   bool any = false;
@@ -152,15 +135,17 @@ Result<ProgramMesh> program_mesh(const Module& module) {
       const auto number = static_cast<std::size_t>(number_list(at.argument).front());
       for (const char c : at.op_name())
         if (c != '\\') names[number] += c;
-      ASSAY_TRY(sharding, placed(module, at));
-      for (const auto& axes : sharding.dims) add_cuts(axes, cuts);
-      any = any || sharding.sharding.kind == Sharding::Kind::tiled;
-      shardings[number] = std::move(sharding);
+      ASSAY_TRY(sharding, stated_sharding(module, at.attribute("sharding"), at.attribute("frontend_attributes"), at));
+      if (!sharding) continue;
+      add_cuts(*sharding, cuts);
+      any = any || sharding->kind == Sharding::Kind::tiled;
+      shardings[number] = std::move(*sharding);
     }
   Gathers gathers;
   if (!any && module.devices() > 1) {
     gathers = gathers_of(module);
-    for (const auto& [shape, gather] : gathers.by_shape) add_cuts(gather.axes, cuts);
+    for (const auto& [shape, gather] : gathers.by_shape)
+      for (const StridedAxis& axis : gather.axes) cuts.insert({axis.stride, axis.stride * axis.size});
   }
   if (module.mesh.empty()) {
     out.axes = axes_between(cuts, module.devices());
@@ -168,18 +153,17 @@ Result<ProgramMesh> program_mesh(const Module& module) {
     std::int64_t stride = module.devices();
     for (const NamedAxis& axis : module.mesh) {
       stride /= axis.second;
-      if (axis.second > 1) out.axes.push_back({axis.first, axis.second, std::max<std::int64_t>(stride, 1), true});
+      if (axis.second > 1) out.axes.push_back({axis.first, axis.second, std::max<std::int64_t>(stride, 1)});
     }
   }
   for (std::size_t i = 0; i < module.parameters.size(); ++i) {
     const Shape& shape = module.parameters[i];
     WholeParameter parameter;
-    parameter.number = static_cast<std::int64_t>(i);
     parameter.name = names[i];
     parameter.element = shape.element;
     parameter.dims = parameter.local = shape.dims;
     parameter.axes.resize(shape.dims.size());
-    const Sharding& sharding = shardings[i].sharding;
+    const Sharding& sharding = shardings[i];
     for (std::size_t d = 0; d < std::min(sharding.tiles.size(), shape.dims.size()); ++d) {
       if (out.partitioned)
         parameter.dims[d] *= sharding.tiles[d];
@@ -189,8 +173,10 @@ Result<ProgramMesh> program_mesh(const Module& module) {
         for (const std::string& name : sharding.axes[d])
           for (std::size_t a = 0; a < out.axes.size(); ++a)
             if (out.axes[a].name == name) parameter.axes[d].push_back(a);
-      } else if (d < shardings[i].dims.size()) {
-        for (const StridedAxis& step : shardings[i].dims[d]) add_covered(out.axes, step, parameter.axes[d]);
+      } else {
+        const std::vector<StridedAxis> steps = steps_of(sharding, d);
+        std::for_each(steps.rbegin(), steps.rend(),
+                      [&](const StridedAxis& step) { add_covered(out.axes, step, parameter.axes[d]); });
       }
     }
     if (!gathers.by_shape.empty() && shape.element && shape.element->is_float)

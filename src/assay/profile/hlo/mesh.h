@@ -1,5 +1,7 @@
 // The mesh behind a program's shardings, and how each parameter lies on it.
 #pragma once
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,12 +14,18 @@ namespace assay::hlo {
 struct ProgramAxis {
   std::string name;  ///< of the program, else "A0" and so on, the outermost first
   std::int64_t size = 1, stride = 1;
-  bool named = false;
 };
+
+/// The sharding that an instruction states as GSPMD or shardy writes it, if any.
+Result<std::optional<Sharding>> stated_sharding(const Module& module, std::string_view gspmd, std::string_view shardy,
+                                                const Instruction& at);
+/// Places where the axes of a sharding begin and end, as steps of device numbers.
+void add_cuts(const Sharding& sharding, std::set<std::int64_t>& cuts);
+/// Axes of so many devices that are cut there, the outermost first.
+std::vector<ProgramAxis> axes_between(const std::set<std::int64_t>& cuts, std::int64_t devices);
 
 /// A parameter of the program as the whole mesh has it.
 struct WholeParameter {
-  std::int64_t number = 0;
   std::string name;  ///< "state.params['decoder']['norm']"; empty where the program does not say
   const ElementType* element = nullptr;
   std::vector<std::int64_t> dims;              ///< of all devices together

@@ -27,8 +27,67 @@ std::uint32_t Instruction::callee(std::string_view key) const {
 
 std::string_view Instruction::op_name() const { return text_after(attribute("metadata"), "op_name").value_or(""); }
 
+Instruction tuple_of(const Computation& in, std::vector<std::uint32_t> members, std::string_view name) {
+  Instruction out;
+  out.name = name;
+  out.opcode = "tuple";
+  out.shape.is_tuple = true;
+  for (const std::uint32_t member : members) out.shape.members.push_back(in.instructions[member].shape);
+  out.operands = std::move(members);
+  return out;
+}
+
+Instruction member_of(const Computation& in, std::uint32_t tuple, std::string_view number, std::string_view name) {
+  const Instruction& of = in.instructions[tuple];
+  Instruction out;
+  out.name = name;
+  out.opcode = "get-tuple-element";
+  out.shape = of.shape.members.at(static_cast<std::size_t>(number_list(number).front()));
+  out.operands = {tuple};
+  out.attributes.emplace_back("index", number);
+  out.offset = of.offset;
+  return out;
+}
+
 std::string Module::where(const Instruction& instruction) const {
   return Cursor(*text, file).where(instruction.offset);
+}
+
+CallOrder callees_first(const Module& module, const std::vector<std::uint32_t>& callers) {
+  enum class State : std::uint8_t { unseen, open, done };
+  struct Frame {
+    std::uint32_t computation;
+    std::size_t instruction = 0, callee = 0;
+  };
+  std::vector<State> states(module.computations.size(), State::unseen);
+  CallOrder out;
+  for (const std::uint32_t caller : callers) {
+    std::vector<Frame> stack;
+    if (states[caller] == State::unseen) stack.push_back({caller});
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      const auto& instructions = module.computations[frame.computation].instructions;
+      states[frame.computation] = State::open;
+      if (frame.instruction == instructions.size()) {
+        states[frame.computation] = State::done;
+        out.computations.push_back(frame.computation);
+        stack.pop_back();
+        continue;
+      }
+      const Instruction& at = instructions[frame.instruction];
+      if (frame.callee == at.callees.size()) {
+        ++frame.instruction;
+        frame.callee = 0;
+        continue;
+      }
+      const std::uint32_t next = at.callees[frame.callee++];
+      if (states[next] == State::unseen) stack.push_back({next});
+      if (states[next] != State::open) continue;
+      out.circle = &at;
+      return out;
+    }
+  }
+  return out;
 }
 
 bool is_async_start(const Instruction& instruction) { return instruction.opcode.ends_with("-start"); }

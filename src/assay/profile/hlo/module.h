@@ -48,6 +48,10 @@ struct Computation {
   bool fused = false;      ///< the body of a fusion
 };
 
+/// A tuple of instructions of a computation, and a member of one; `number` is the member's, as text.
+Instruction tuple_of(const Computation& in, std::vector<std::uint32_t> members, std::string_view name);
+Instruction member_of(const Computation& in, std::uint32_t tuple, std::string_view number, std::string_view name);
+
 /// An output that is written over a parameter.
 struct Alias {
   std::int64_t output = 0;  ///< member of the result; -1: the whole
@@ -73,10 +77,20 @@ struct Module {
   bool cut = false;  ///< the text ends before the module does
 
   std::int64_t devices() const { return partitions * replicas; }
+  /// A text that lives as long as the module.
+  std::string_view keep(std::string text) { return made->emplace_back(std::move(text)); }
   const Computation* entry_computation() const { return entry == no_computation ? nullptr : &computations[entry]; }
   /// The place of an instruction, for errors: "FILE:LINE:COLUMN".
   std::string where(const Instruction& instruction) const;
 };
+
+/// Computations in the order of calls.
+struct CallOrder {
+  std::vector<std::uint32_t> computations;  ///< callees before callers
+  const Instruction* circle = nullptr;      ///< calls the computation that it is in; then the order ends there
+};
+/// Those that these call, and themselves.
+CallOrder callees_first(const Module& module, const std::vector<std::uint32_t>& callers);
 
 /// Whether an opcode is of this operation, also as the start of an asynchronous pair.
 bool is_async_start(const Instruction& instruction);
@@ -98,6 +112,8 @@ bool is_stablehlo_text(std::string_view text);
 Result<Module> read_hlo(std::string text, std::string_view file);
 /// StableHLO (or MHLO) in MLIR's textual form.
 Result<Module> read_stablehlo(std::string text, std::string_view file);
+/// The module with what plain calls run in their place, as compilers have it before they fuse.
+Module inlined(const Module& module);
 /// Either, with the calls of libraries that these files know. They must outlive the module.
 Result<Module> read_module(std::string text, std::string_view file, const Calls& calls);
 

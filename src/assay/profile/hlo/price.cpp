@@ -21,22 +21,23 @@ Dtype rated_format(const kernel::KernelRates& rates, std::optional<Dtype> format
 /// What an instruction, or a group of them, does on one device that has `share` of its counts.
 kernel::Kernel kernel_of(const ProgramKernel& of, const kernel::KernelRates& rates, double share) {
   kernel::Kernel kernel;
-  kernel.kind = kernel::KernelKind::stream;
-  kernel.flops = share * of.work.matrix();
-  kernel.bytes = share * of.bytes;
+  kernel.kind = of.streams;
   if (of.work.attention) {
-    const FusedAttention& attention = *of.work.attention;
-    kernel.kind = attention.backward ? kernel::KernelKind::attention_backward : kernel::KernelKind::attention_forward;
-    kernel.format = rated_format(rates, attention.format);
-    kernel.attention = kernel::attention_work(attention.sizes());
-    kernel.attention.bytes = kernel.bytes / (attention.backward ? program::backward_passes : 1.0);
-  } else if (!of.work.products.empty()) {
+    roofline::Attention sizes = *of.work.attention;
+    sizes.batch *= share;
+    kernel = kernel::kernel_of(sizes, rated_format(rates, sizes.query));
+  }
+  kernel.flops = share * of.work.matrix();
+  if (!kernel::reads_cache(kernel.kind)) kernel.bytes = share * of.bytes;
+  if (!of.work.products.empty()) {
     const Product& largest = of.work.largest();
     kernel.format = rated_format(rates, largest.format);
-    // A matrix of one row or column is read once: it streams.
-    if (largest.m >= 2.0 && largest.n >= 2.0 && largest.flops() > Flops(0)) {
+    // A product of two vectors is no product of matrices.
+    if (std::max(largest.m, largest.n) >= 2.0 && largest.flops() > Flops(0)) {
       kernel.kind = kernel::KernelKind::matmul;
-      kernel.product = {largest.batch, largest.m * share, largest.n, largest.k, kernel.bytes};
+      kernel.product = largest;
+      kernel.product.m *= share;
+      kernel.product.bytes = kernel.bytes;
       kernel.load = kernel.flops / (share * largest.flops());
     }
   }
@@ -198,7 +199,7 @@ std::vector<Dtype> product_formats(const ProgramKernels& kernels) {
     for (const Product& product : kernel.work.products)
       if (product.format) flops[*product.format] += kernel.calls * product.flops().value();
     if (kernel.work.attention)
-      flops[kernel.work.attention->format] += kernel.calls * kernel.work.attention->flops().value();
+      flops[kernel.work.attention->query] += kernel.calls * kernel.work.attention->flops().value();
   }
   std::vector<Dtype> out;
   for (const auto& [format, amount] : flops) out.push_back(format);
@@ -217,11 +218,11 @@ Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& k
       price.network = times.ideal;
       price.estimate = max(times.estimate, times.ideal);
     } else {
-      const auto time =
-          kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, std::min(1.0, share * kernel.copies)));
+      const double part = std::min(1.0, share * kernel.copies);
+      const auto time = kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, part));
       price.compute = time.compute;
-      price.memory = time.memory;
-      price.estimate = max(time.estimate, max(time.compute, time.memory));
+      price.memory = part * kernel.bytes / on.rates.hbm;
+      price.estimate = max(time.estimate, max(price.compute, price.memory));
     }
     price.bound = price.network > Seconds(0) ? "network" : price.compute >= price.memory ? "compute" : "memory";
     out.compute += kernel.calls * price.compute;

@@ -79,8 +79,76 @@ TEST(Price, NoKernelIsFasterThanItsBound) {
     EXPECT_GE(whole.price.kernels[i].estimate, whole.price.kernels[i].lower());
 }
 
+/// An operation as people write it, and as an instruction of a program.
+struct Alike {
+  const char *operation, *parameters, *instruction, *fusion = "";
+};
+constexpr const char* norm_body = R"(
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+body {
+  x = bf16[4096,8192] parameter(0)
+  y = f32[4096,8192] convert(x)
+  z = f32[4096,8192] multiply(y, y)
+  n = f32[] constant(0)
+  s = f32[4096] reduce(z, n), dimensions={1}, to_apply=sum
+  r = f32[4096] rsqrt(s)
+  t = f32[4096,8192] broadcast(r), dimensions={0}
+  u = f32[4096,8192] multiply(y, t)
+  ROOT o = bf16[4096,8192] convert(u)
+}
+)";
+constexpr const char* attention_of = R"(), custom_call_target="__cudnn$fmhaSoftmax", backend_config=)"
+                                     R"({"cudnn_fmha_backend_config":{"intermediate_tensor_shape":)";
+const Alike alike[] = {
+    {"bf16[4096,4096] @ bf16[4096,14336]", "a = bf16[4096,4096] parameter(0)\n  b = bf16[4096,14336] parameter(1)",
+     "bf16[4096,14336] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+    // Rows that are no whole loads, and a single row.
+    {"bf16[4096,1001] @ bf16[1001,1003]", "a = bf16[4096,1001] parameter(0)\n  b = bf16[1003,1001] parameter(1)",
+     "bf16[4096,1003] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}"},
+    {"bf16[1,8192] @ bf16[8192,8192]", "a = bf16[1,8192] parameter(0)\n  b = bf16[8192,8192] parameter(1)",
+     "bf16[1,8192] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+    {"rmsnorm(bf16[4096,8192])", "x = bf16[4096,8192] parameter(0)",
+     "bf16[4096,8192] fusion(x), kind=kCustom, calls=body", norm_body},
+    {"add(bf16[4096,8192])", "x = bf16[4096,8192] parameter(0)\n  y = bf16[4096,8192] parameter(1)",
+     "bf16[4096,8192] add(x, y)"},
+    {"attention(bf16[2,32,4096,128], bf16[2,8,4096,128], causal)",
+     "q = bf16[2,4096,32,128] parameter(0)\n  k = bf16[2,4096,8,128] parameter(1)\n  v = bf16[2,4096,8,128] "
+     "parameter(2)",
+     "bf16[2,4096,32,128] custom-call(q, k, v", R"({"dimensions":["2","32","4096","4096"]},"mask_type":"CAUSAL"}})"},
+    {"attention(bf16[64,32,1,128], bf16[64,8,8192,128])",
+     "q = bf16[64,1,32,128] parameter(0)\n  k = bf16[64,8192,8,128] parameter(1)\n  v = bf16[64,8192,8,128] "
+     "parameter(2)",
+     "bf16[64,1,32,128] custom-call(q, k, v", R"({"dimensions":["64","32","1","8192"]},"mask_type":"NO_MASK"}})"}};
+
+TEST(Price, OfAKernelIsThatOfTheOperationAsPeopleWriteIt) {
+  const hardware::Catalogue& catalogue = hardware::Catalogue::builtin();
+  for (const char* where : {"h100-sxm:1", "a100-sxm-80:1", "mi300x:1"})
+    for (const Alike& one : alike) {
+      const auto cluster = hardware::parse_cluster(where, catalogue, "--on");
+      const auto calibration = hardware::calibration_of(cluster->chip, catalogue);
+      const hardware::Calibration* fits = calibration && *calibration ? &(*calibration)->values : nullptr;
+      const kernel::KernelRates rates = *kernel::kernel_rates(cluster->chip, Dtype::bf16, "test", fits);
+      const bool attends = std::string_view(one.operation).starts_with("attention");
+      const std::string text = attends ? fmt::format("ENTRY e {{\n  {}\n  ROOT r = {}{}{}\n}}", one.parameters,
+                                                     one.instruction, attention_of, one.fusion)
+                                       : fmt::format("HloModule m\n{}\nENTRY e {{\n  {}\n  ROOT r = {}\n}}", one.fusion,
+                                                     one.parameters, one.instruction);
+      const auto module = read_module(text, "test.hlo", **calls_of(catalogue));
+      ASSERT_TRUE(module) << module.error().where << module.error().what;
+      const ProgramKernels kernels = *program_kernels(*module);
+      const ProgramPrice price = *program_price(*module, kernels, {*cluster, rates, std::nullopt});
+      ASSERT_EQ(price.kernels.size(), 1u) << one.operation;
+      const kernel::Kernel written = kernel::kernel_of(*roofline::parse_operation(one.operation, "test"), Dtype::bf16);
+      const kernel::KernelTime time = kernel::kernel_time(Plain{}, rates, written);
+      // A chip without a calibration runs attention that it has no price of by its arithmetic, which operations lack.
+      if (attends && !rates.attention) continue;
+      EXPECT_EQ(price.kernels[0].estimate, max(time.estimate, price.kernels[0].lower()))
+          << one.operation << " on " << where;
+    }
+}
+
 // One price: a program that we lower, written as HLO and read back, is priced as training prices it. Element-wise steps
-// but sums are left out: compilers fuse them, and the answer names the fusions.
+// but sums and norms are left out: compilers fuse them, and the answer names the fusions.
 constexpr std::int64_t own_tokens = 2048;
 
 std::string_view element_of(Dtype dtype) { return dtype == Dtype::fp32 ? "f32" : dtype == Dtype::bf16 ? "bf16" : "s8"; }

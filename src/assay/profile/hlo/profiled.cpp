@@ -307,11 +307,11 @@ class Adoption {
     if (work.attention) {
       const FusedAttention& of = *work.attention;
       constexpr double whole_gradient = 2.5;  // in forward passes; kernels of parts of it have no form
-      if (!of.backward) name = "attention";
-      if (of.backward && of.forward_passes == whole_gradient) name = "attention gradient";
+      if (!of.backward()) name = "attention";
+      if (of.backward() && of.forward_passes == whole_gradient) name = "attention gradient";
       const std::vector<double> queries{of.batch, of.heads, of.queries, of.head_dim},
           keys{of.batch, of.kv_heads, of.keys, of.head_dim};
-      inputs = listed({queries, keys, keys}, assay::name(of.format), of.causal.value_or(false));
+      inputs = listed({queries, keys, keys}, assay::name(of.query), of.causal);
     } else if (work.products.size() == 1) {
       const Product& of = work.products.front();
       name = "dot";

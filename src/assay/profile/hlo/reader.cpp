@@ -129,11 +129,9 @@ class HloReader {
       return in_.fault_at(start, "expected a computation", "it starts as %name (p: f32[8]) -> f32[8] {");
     in_.skip_blanks();
     if (in_.peek() == '(') {
-      ASSAY_TRY(parameters, in_.bracketed());
-      static_cast<void>(parameters);
+      ASSAY_CHECK(in_.bracketed());
       ASSAY_CHECK(in_.expect("->", "behind the parameters of a computation"));
-      ASSAY_TRY(result, read_shape(in_));
-      static_cast<void>(result);
+      ASSAY_CHECK(read_shape(in_));
     }
     ASSAY_CHECK(in_.expect("{", "of a computation"));
     const auto number = static_cast<std::uint32_t>(module_.computations.size());

@@ -60,8 +60,7 @@ Result<void> read_placement(Cursor& in, Layout& out) {
     } else {  // element sizes, dimension kinds, tail padding: they do not move elements
       while (!in.done() && in.peek() != '(' && in.peek() != '}') in.move_to(in.at() + 1);
       if (in.peek() != '(') break;
-      ASSAY_TRY(ignored, in.bracketed());
-      static_cast<void>(ignored);
+      ASSAY_CHECK(in.bracketed());
     }
   }
   return {};

@@ -186,8 +186,7 @@ Result<Sharding> read_sharding(Cursor& in, int depth) {
   }
   while (!in.done() && in.peek() != '}') {  // metadata, the device of a maximal one, shard_like
     if (in.peek() == '{') {
-      ASSAY_TRY(ignored, in.bracketed());
-      static_cast<void>(ignored);
+      ASSAY_CHECK(in.bracketed());
     } else {
       in.move_to(in.at() + 1);
     }
@@ -284,8 +283,9 @@ Result<Sharding> parse_sdy_sharding(std::string_view text, const std::vector<Nam
   return out;
 }
 
-std::vector<StridedAxis> strided_axes(const Sharding& sharding, std::size_t dim) {
+std::vector<StridedAxis> steps_of(const Sharding& sharding, std::size_t dim) {
   if (dim >= sharding.tiles.size() || sharding.tiles[dim] <= 1) return {};
+  if (!sharding.steps.empty()) return sharding.steps[dim];
   const std::vector<std::int64_t> order = sharding.order.dims.empty() ? sharding.listed : sharding.order.values();
   if (order.empty()) return {};
   std::int64_t step = sharding.copies;
@@ -294,7 +294,9 @@ std::vector<StridedAxis> strided_axes(const Sharding& sharding, std::size_t dim)
   along.lists.emplace_back();
   for (std::int64_t i = 0; i < sharding.tiles[dim]; ++i)
     if (const auto at = static_cast<std::size_t>(i * step); at < order.size()) along.lists.front().push_back(order[at]);
-  return strided_axes(along, static_cast<std::int64_t>(order.size()));
+  std::vector<StridedAxis> out = strided_axes(along, static_cast<std::int64_t>(order.size()));
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 }  // namespace assay::hlo

@@ -35,8 +35,8 @@ Result<std::vector<NamedAxis>> parse_sdy_mesh(std::string_view text, std::string
 /// "#sdy.sharding<@mesh, [{"fsdp"}, {}]>"; sizes of parts are by the mesh.
 Result<Sharding> parse_sdy_sharding(std::string_view text, const std::vector<NamedAxis>& mesh, std::string_view where);
 
-/// The devices along a dimension, as steps of device numbers: its axes, the most minor first. Empty where it is not
+/// The devices along a dimension, as steps of device numbers: its axes, the most major first. Empty where it is not
 /// divided, or where devices are in no such order.
-std::vector<StridedAxis> strided_axes(const Sharding& sharding, std::size_t dim);
+std::vector<StridedAxis> steps_of(const Sharding& sharding, std::size_t dim);
 
 }  // namespace assay::hlo

@@ -34,12 +34,12 @@ TEST(Sharding, TilesAndCopiesAreRead) {
   const Sharding tiled = sharding("{devices=[2,1,4]<=[8] last_tile_dim_replicate}");
   EXPECT_EQ(tiled.tiles, (std::vector<std::int64_t>{2, 1}));
   EXPECT_EQ(tiled.copies, 4);
-  EXPECT_EQ(strided_axes(tiled, 0), (Axes{{2, 4}}));
-  EXPECT_TRUE(strided_axes(tiled, 1).empty());
+  EXPECT_EQ(steps_of(tiled, 0), (Axes{{2, 4}}));
+  EXPECT_TRUE(steps_of(tiled, 1).empty());
   const Sharding transposed = sharding("{devices=[64,1,2]<=[2,64]T(1,0) last_tile_dim_replicate}");
   EXPECT_EQ(transposed.copies, 2);
-  EXPECT_EQ(strided_axes(transposed, 0), (Axes{{64, 1}}));
-  EXPECT_EQ(strided_axes(sharding("{devices=[2,2]0,2,1,3}"), 0), (Axes{{2, 1}}));
+  EXPECT_EQ(steps_of(transposed, 0), (Axes{{64, 1}}));
+  EXPECT_EQ(steps_of(sharding("{devices=[2,2]0,2,1,3}"), 0), (Axes{{2, 1}}));
   EXPECT_EQ(sharding("{devices=[2,1,2]<=[4] last_tile_dims={manual}}").tiles, (std::vector<std::int64_t>{2, 1}));
 }
 
@@ -55,8 +55,8 @@ TEST(Sharding, OtherKindsAreTold) {
 TEST(Sharding, MeshesHaveNames) {
   const Sharding named = sharding("{mesh['X'=2,'Y'=4], [{'Y'}, {}, {'X'}]}");
   EXPECT_EQ(named.tiles, (std::vector<std::int64_t>{4, 1, 2}));
-  EXPECT_EQ(strided_axes(named, 0), (Axes{{4, 1}}));
-  EXPECT_EQ(strided_axes(named, 2), (Axes{{2, 4}}));
+  EXPECT_EQ(steps_of(named, 0), (Axes{{4, 1}}));
+  EXPECT_EQ(steps_of(named, 2), (Axes{{2, 4}}));
   EXPECT_EQ(sharding("{mesh[], replicated}").kind, Sharding::Kind::replicated);
 }
 

@@ -57,7 +57,7 @@ class StableReader {
   }
 
  private:
-  std::string_view made(std::string text) { return module_.made->emplace_back(std::move(text)); }
+  std::string_view made(std::string text) { return module_.keep(std::move(text)); }
 
   std::string_view taken_line() {
     const std::size_t start = in_.at();
@@ -128,8 +128,7 @@ class StableReader {
       ASSAY_CHECK(in_.expect("{", "of a function"));
       ASSAY_CHECK(block(region, 0));
     }
-    ASSAY_TRY(closed, close(region));
-    static_cast<void>(closed);
+    ASSAY_CHECK(close(region));
     return {};
   }
 
@@ -142,8 +141,7 @@ class StableReader {
       } else if (in_.sees("attributes")) {
         in_.take("attributes");
         in_.skip_blanks();
-        ASSAY_TRY(ignored, in_.bracketed());
-        static_cast<void>(ignored);
+        ASSAY_CHECK(in_.bracketed());
       } else {
         in_.move_to(in_.at() + 1);
       }
@@ -276,8 +274,7 @@ class StableReader {
     if (quoted) ASSAY_CHECK(in_.expect("\"", "behind the name of an operation"));
     const std::size_t text_at = in_.at();
     while (true) {
-      ASSAY_TRY(part, in_.balanced());
-      static_cast<void>(part);
+      ASSAY_CHECK(in_.balanced());
       if (in_.done() || in_.peek() != ',') break;
       in_.move_to(in_.at() + 1);
     }
@@ -301,20 +298,13 @@ class StableReader {
       return;
     }
     instruction.shape.is_tuple = true;
-    instruction.shape.members = shapes;
-    const std::size_t offset = instruction.offset;
+    instruction.shape.members = std::move(shapes);
+    const std::size_t count = instruction.shape.members.size();
     if (names.size() > 1) instruction.name = made(fmt::format("{}.all", name));
     const std::uint32_t all = add(region, std::move(instruction));
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      Instruction member;
-      member.name = names.size() > 1 ? names[i] : made(fmt::format("{}#{}", name, i));
-      member.opcode = "get-tuple-element";
-      member.shape = shapes[i];
-      member.operands = {all};
-      member.attributes.emplace_back("index", made(fmt::format("{}", i)));
-      member.offset = offset;
-      add(region, std::move(member));
-    }
+    for (std::size_t i = 0; i < count; ++i)
+      add(region, member_of(region.computation, all, made(std::to_string(i)),
+                            names.size() > 1 ? names[i] : made(fmt::format("{}#{}", name, i))));
   }
 
   Result<void> plain(Region& region, const Statement& statement, int depth) {
@@ -474,7 +464,8 @@ class StableReader {
     if (const std::size_t more = types.find(" attributes"); more != std::string_view::npos)
       types = types.substr(0, more);
     ASSAY_TRY(shapes, result_types(types, tuple.operands.size(), in_, statement.at));
-    if (shapes.size() != tuple.operands.size() || (generic && statement.regions.size() != 2))
+    const bool counted = generic ? statement.regions.size() == 2 : names.size() == shapes.size();
+    if (shapes.size() != tuple.operands.size() || !counted)
       return in_.fault_at(statement.at,
                           fmt::format("a while of {} values has {} types", tuple.operands.size(), shapes.size()),
                           while_form);
@@ -516,13 +507,7 @@ class StableReader {
       all.name = made(fmt::format("{}.all", statement.name()));
       all.shape.is_tuple = true;
       all.shape.members = shapes;
-      Instruction member;
-      member.operands = {add(region, std::move(all))};
-      member.name = statement.name();
-      member.opcode = "get-tuple-element";
-      member.shape = shapes.front();
-      member.attributes.emplace_back("index", "0");
-      add(region, std::move(member));
+      add(region, member_of(region.computation, add(region, std::move(all)), "0", statement.name()));
       return {};
     }
     add_results(region, std::move(out), std::move(shapes), statement.names);
@@ -540,16 +525,8 @@ class StableReader {
     parameter.shape.is_tuple = true;
     parameter.shape.members = shapes;
     add(inner, std::move(parameter));
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      Instruction member;
-      member.name = names[i];
-      member.opcode = "get-tuple-element";
-      member.shape = shapes[i];
-      member.operands = {0};
-      member.attributes.emplace_back("index", made(fmt::format("{}", i)));
-      member.offset = at;
-      add(inner, std::move(member));
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      add(inner, member_of(inner.computation, 0, made(std::to_string(i)), names[i]));
   }
 
   /// Makes the root of a region from what it returns, and adds the region to the module.
@@ -564,13 +541,7 @@ class StableReader {
     if (found.size() == 1 && (!of_loop || tests)) {
       computation.root = found.front();
     } else {
-      Instruction root;
-      root.name = made(fmt::format("returned.{}", in_.at()));
-      root.opcode = "tuple";
-      root.operands = found;
-      root.shape.is_tuple = true;
-      for (const std::uint32_t member : found) root.shape.members.push_back(computation.instructions[member].shape);
-      computation.root = add(region, std::move(root));
+      computation.root = add(region, tuple_of(computation, found, made(fmt::format("returned.{}", in_.at()))));
     }
     const auto number = static_cast<std::uint32_t>(module_.computations.size());
     for (OpenNames::Call call : region.calls) {

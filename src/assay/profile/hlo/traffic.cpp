@@ -61,20 +61,6 @@ Bytes fusion_traffic(const Computation& body) {
   return out;
 }
 
-std::optional<program::Collective> collective_kind(std::string_view opcode) {
-  using enum program::Collective;
-  constexpr std::pair<std::string_view, program::Collective> kinds[] = {{"all-gather", all_gather},
-                                                                        {"all-reduce", all_reduce},
-                                                                        {"reduce-scatter", reduce_scatter},
-                                                                        {"all-to-all", all_to_all},
-                                                                        {"collective-permute", permute},
-                                                                        {"collective-broadcast", broadcast},
-                                                                        {"ragged-all-to-all", ragged_all_to_all}};
-  for (const auto& [name, kind] : kinds)
-    if (name == opcode) return kind;
-  return std::nullopt;
-}
-
 /// Whether every device keeps one part of what an all-reduce makes.
 bool keeps_a_part(const Computation& computation, const Users& users, std::uint32_t number, std::int64_t size) {
   const Shape& whole = computation.instructions[number].shape;
@@ -101,6 +87,20 @@ bool keeps_a_part(const Computation& computation, const Users& users, std::uint3
 }
 
 }  // namespace
+
+std::optional<program::Collective> collective_kind(std::string_view opcode) {
+  using enum program::Collective;
+  constexpr std::pair<std::string_view, program::Collective> kinds[] = {{"all-gather", all_gather},
+                                                                        {"all-reduce", all_reduce},
+                                                                        {"reduce-scatter", reduce_scatter},
+                                                                        {"all-to-all", all_to_all},
+                                                                        {"collective-permute", permute},
+                                                                        {"collective-broadcast", broadcast},
+                                                                        {"ragged-all-to-all", ragged_all_to_all}};
+  for (const auto& [name, kind] : kinds)
+    if (name == opcode) return kind;
+  return std::nullopt;
+}
 
 Bytes main_memory_bytes(const Shape& shape) {
   if (!shape.is_tuple) return shape.layout.memory_space == 0 ? shape.padded_bytes() : Bytes(0);

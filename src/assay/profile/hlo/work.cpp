@@ -9,66 +9,26 @@
 namespace assay::hlo {
 namespace {
 
-constexpr std::string_view transcendental_opcodes[] = {"exponential", "exponential-minus-one",
-                                                       "log",         "log-plus-one",
-                                                       "power",       "sqrt",
-                                                       "rsqrt",       "cbrt",
-                                                       "tanh",        "sine",
-                                                       "tan",         "cosine",
-                                                       "atan2",       "logistic",
-                                                       "erf",         "erf-inv",
-                                                       "erfc",        "lgamma",
-                                                       "digamma",     "asin",
-                                                       "acos",        "atan",
-                                                       "sinh",        "cosh",
-                                                       "asinh",       "acosh",
-                                                       "atanh"};
-constexpr std::string_view element_wise_opcodes[] = {"add",
-                                                     "subtract",
-                                                     "multiply",
-                                                     "divide",
-                                                     "maximum",
-                                                     "minimum",
-                                                     "negate",
-                                                     "square",
-                                                     "abs",
-                                                     "sign",
-                                                     "compare",
-                                                     "select",
-                                                     "and",
-                                                     "or",
-                                                     "xor",
-                                                     "not",
-                                                     "convert",
-                                                     "clamp",
-                                                     "floor",
-                                                     "ceil",
-                                                     "round-nearest-afz",
-                                                     "round-nearest-even",
-                                                     "remainder",
-                                                     "is-finite",
-                                                     "shift-left",
-                                                     "shift-right-logical",
-                                                     "shift-right-arithmetic",
-                                                     "popcnt",
-                                                     "clz",
-                                                     "real",
-                                                     "imag",
-                                                     "complex",
-                                                     "reduce-precision",
-                                                     "stochastic-convert"};
-constexpr std::string_view free_opcodes[] = {
-    "parameter",      "captured",  "constant",           "tuple",      "get-tuple-element",
-    "bitcast",        "after-all", "partition-id",       "replica-id", "optimization-barrier",
-    "add-dependency", "domain",    "get-dimension-size", "token"};
-constexpr std::string_view fusible_opcodes[] = {
-    "broadcast", "reshape", "iota",    "slice",           "dynamic-slice", "concatenate",          "pad",
-    "transpose", "copy",    "reverse", "bitcast-convert", "reduce",        "dynamic-update-slice", "map",
-    "gather"};
+// Opcodes between blanks.
+constexpr std::string_view transcendental_opcodes =
+    " exponential exponential-minus-one log log-plus-one power sqrt rsqrt cbrt tanh sine tan cosine atan2 logistic "
+    "erf erf-inv erfc lgamma digamma asin acos atan sinh cosh asinh acosh atanh ";
+constexpr std::string_view element_wise_opcodes =
+    " add subtract multiply divide maximum minimum negate square abs sign compare select and or xor not convert "
+    "clamp floor ceil round-nearest-afz round-nearest-even remainder is-finite shift-left shift-right-logical "
+    "shift-right-arithmetic popcnt clz real imag complex reduce-precision stochastic-convert ";
+constexpr std::string_view free_opcodes =
+    " parameter captured constant tuple get-tuple-element bitcast after-all partition-id replica-id "
+    "optimization-barrier add-dependency domain get-dimension-size token ";
+constexpr std::string_view fusible_opcodes =
+    " broadcast reshape iota slice dynamic-slice concatenate pad transpose copy reverse bitcast-convert reduce "
+    "dynamic-update-slice map gather ";
 
-template <std::size_t N>
-bool among(const std::string_view (&list)[N], std::string_view opcode) {
-  return std::find(std::begin(list), std::end(list), opcode) != std::end(list);
+/// Whether an opcode is one of a list.
+bool among(std::string_view list, std::string_view opcode) {
+  for (std::size_t at = list.find(opcode); at != std::string_view::npos; at = list.find(opcode, at + 1))
+    if (list[at - 1] == ' ' && list[at + opcode.size()] == ' ') return true;
+  return false;
 }
 
 double product_of(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& which) {
@@ -93,8 +53,28 @@ struct DotDims {
   std::vector<std::int64_t> contracting[2], batch[2];
 };
 
+/// The alignment of the rows of an operand of a product or of its result: what lies side by side in memory and is, as
+/// the dimension that lies innermost, among `of` or not.
+double alignment_of_rows(const Shape& shape, const std::vector<std::int64_t>& of) {
+  if (!shape.element || !shape.element->format) return kernel::cache_line;
+  const auto listed = [&](std::int64_t dim) { return std::find(of.begin(), of.end(), dim) != of.end(); };
+  double row = 1.0;
+  std::optional<bool> first;
+  for (std::size_t i = 0; i < shape.dims.size(); ++i) {
+    const std::int64_t dim = shape.layout.minor_to_major.empty() ? static_cast<std::int64_t>(shape.dims.size() - 1 - i)
+                                                                 : shape.layout.minor_to_major[i];
+    const std::int64_t size = shape.dims[static_cast<std::size_t>(dim)];
+    if (size == 1) continue;
+    if (first.value_or(listed(dim)) != listed(dim)) break;
+    first = listed(dim);
+    row *= static_cast<double>(size);
+  }
+  return kernel::row_alignment(*shape.element->format, row);
+}
+
 Product dot_product(const Computation& computation, const Instruction& dot, const DotDims& dims) {
   const Shape &a = operand_shape(computation, dot, 0), &b = operand_shape(computation, dot, 1);
+  const Shape& made = dot.shape.members.empty() ? dot.shape : dot.shape.members.front();
   Product out;
   out.batch = product_of(a.dims, dims.batch[0]);
   out.k = product_of(a.dims, dims.contracting[0]);
@@ -102,6 +82,13 @@ Product dot_product(const Computation& computation, const Instruction& dot, cons
   out.m = out.batch * out.k > 0.0 ? a.elements() / (out.batch * out.k) : 0.0;
   out.n = other > 0.0 ? b.elements() / other : 0.0;
   out.format = product_format(a, b);
+  out.operand_rows = std::min(alignment_of_rows(a, dims.contracting[0]), alignment_of_rows(b, dims.contracting[1]));
+  // The result has the dimensions of both, those of the second operand last.
+  std::vector<std::int64_t> columns(b.dims.size() -
+                                    std::min(b.dims.size(), dims.contracting[1].size() + dims.batch[1].size()));
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    columns[i] = static_cast<std::int64_t>(made.dims.size()) - 1 - static_cast<std::int64_t>(i);
+  out.result_rows = alignment_of_rows(made, columns);
   return out;
 }
 
@@ -244,7 +231,7 @@ std::optional<FusedAttention> attention_call(const Computation& computation, con
   const std::string_view target = call.call_target(), config = call.attribute("backend_config");
   const Shape &q = *tensors[0], &k = *tensors[1];
   FusedAttention out;
-  out.format = q.element->format.value_or(Dtype::bf16);
+  out.query = out.cache = q.element->format.value_or(Dtype::bf16);
   if (!rule.sizes.heads.empty()) {
     read_stated(out, rule.sizes, config, static_cast<double>(q.dims.back()));
   } else if (!rule.scores.empty()) {
@@ -254,12 +241,18 @@ std::optional<FusedAttention> attention_call(const Computation& computation, con
     return std::nullopt;
   }
   if (rule.causal_from)
-    if (const auto mask = number_after(config, rule.mask)) out.causal = *mask >= *rule.causal_from;
+    if (const auto mask = number_after(config, rule.mask)) {
+      out.says_mask = true;
+      out.causal = *mask >= *rule.causal_from;
+    }
   if (!rule.causal_words.empty())
-    if (const auto mask = text_after(config, rule.mask))
-      out.causal = std::any_of(rule.causal_words.begin(), rule.causal_words.end(),
-                               [&](const std::string& part) { return mask->find(part) != std::string_view::npos; });
-  out.backward = rule.is_backward(target, call.name);
+    if (const auto mask = text_after(config, rule.mask)) {
+      out.says_mask = true;
+      out.causal = contains_any(*mask, rule.causal_words);
+    }
+  if (!(out.kv_heads > 0.0)) out.kv_heads = out.heads;
+  out.value_dim = out.head_dim;
+  if (rule.is_backward(target, call.name)) out.passes = roofline::AttentionPasses::backward;
   out.forward_passes = rule.forward_passes(target, call.name);
   return out;
 }
@@ -277,14 +270,8 @@ double combined(const Module& module, const Instruction& instruction) {
 }  // namespace
 
 Flops FusedAttention::flops() const {
-  const double pairs = queries * keys * (causal.value_or(false) ? 0.5 : 1.0);
+  const double pairs = queries * keys * (causal ? 0.5 : 1.0);
   return Flops(4.0 * batch * heads * pairs * head_dim * forward_passes);
-}
-
-roofline::Attention FusedAttention::sizes() const {
-  const auto passes = backward ? roofline::AttentionPasses::backward : roofline::AttentionPasses::forward;
-  const double key_heads = kv_heads > 0.0 ? kv_heads : heads;
-  return {passes, batch, heads, key_heads, queries, keys, head_dim, head_dim, format, format, causal.value_or(false)};
 }
 
 const Product& Arithmetic::largest() const {

@@ -5,29 +5,24 @@
 #include <vector>
 
 #include "assay/base/units.h"
-#include "assay/predict/roofline/operation.h"
+#include "assay/predict/kernel/kernel.h"
 #include "assay/profile/hlo/module.h"
 #include "assay/program/form/collective.h"
 
 namespace assay::hlo {
 
-/// A product of matrices: batch x [m,k] x [k,n].
-struct Product {
-  double batch = 1, m = 1, n = 1, k = 1;
+/// A product of matrices, without its bytes, which are those of its kernel.
+struct Product : kernel::MatmulShape {
   std::optional<Dtype> format;
   Flops flops() const { return Flops(2.0 * batch * m * n * k); }
 };
 
 /// Attention in one kernel.
-struct FusedAttention {
-  double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_dim = 1;
-  std::optional<bool> causal;  ///< nothing: the program does not say
-  bool backward = false;
+struct FusedAttention : roofline::Attention {
+  bool says_mask = false;     ///< whether the program says which keys a query sees; else all count
   double forward_passes = 1;  ///< arithmetic, in forward passes
-  Dtype format = Dtype::bf16;
+  bool backward() const { return passes == roofline::AttentionPasses::backward; }
   Flops flops() const;
-  /// Its sizes, as those of an operation that people write.
-  roofline::Attention sizes() const;
 };
 
 /// Arithmetic of an instruction, or of all instructions of a fusion. XLA counts one FLOP for each element of an
@@ -70,6 +65,8 @@ Bytes main_memory_bytes(const Shape& shape);
 using Users = std::vector<std::vector<std::uint32_t>>;
 Users users_of(const Computation& computation);
 
+/// What a collective is called here; nothing for other operations.
+std::optional<program::Collective> collective_kind(std::string_view opcode);
 /// A collective operation; nothing for other instructions.
 struct CollectiveCall {
   program::Collective kind = program::Collective::all_reduce;

@@ -45,7 +45,7 @@ void note_program(ProgramQuery& query) {
     notes.push_back(fmt::format("of each of {} conditionals the costliest branch counts", kernels.conditionals));
   const bool unmasked = std::any_of(
       kernels.kernels.begin(), kernels.kernels.end(),
-      [](const hlo::ProgramKernel& kernel) { return kernel.work.attention && !kernel.work.attention->causal; });
+      [](const hlo::ProgramKernel& kernel) { return kernel.work.attention && !kernel.work.attention->says_mask; });
   if (unmasked) notes.emplace_back("attention kernels do not say whether they are causal: all keys count");
   const auto scattered =
       std::count_if(kernels.kernels.begin(), kernels.kernels.end(),
@@ -82,9 +82,13 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
 Result<ProgramQuery> recognised_program(std::string text, const std::string& name, const hlo::Calls& calls) {
   ProgramQuery query;
   ASSAY_SET(query.module, hlo::read_module(std::move(text), name, calls));
+  query.computations = static_cast<std::int64_t>(query.module.computations.size());
+  for (const hlo::Computation& computation : query.module.computations)
+    query.instructions += static_cast<std::int64_t>(computation.instructions.size());
+  if (!hlo::is_fused(query.module)) query.module = hlo::inlined(query.module);
   ASSAY_SET(query.kernels, hlo::program_kernels(query.module));
   ASSAY_SET(query.mesh, hlo::program_mesh(query.module));
-  query.model = hlo::recognise(query.module, query.mesh, query.kernels);
+  query.model = compare::recognise(query.module, query.mesh, query.kernels);
   return query;
 }
 

@@ -1,5 +1,6 @@
 // Compiled programs as profiles: HLO and StableHLO text, and layouts of single arrays.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,19 +8,20 @@
 #include "assay/ask/draw/scene.h"
 #include "assay/ask/report/screen.h"
 #include "assay/ask/verbs/profile/profile.h"
+#include "assay/profile/compare/recognition.h"
 #include "assay/profile/hlo/liveness.h"
 #include "assay/profile/hlo/price.h"
-#include "assay/profile/hlo/recognition.h"
 
 namespace assay::verbs::profile {
 
 /// A program with everything that was found out about it.
 struct ProgramQuery {
-  hlo::Module module;
+  hlo::Module module;                               ///< without plain calls, where the compiler has not yet fused it
+  std::int64_t computations = 0, instructions = 0;  ///< of its text
   hlo::ProgramKernels kernels;
   hlo::ProgramMemory memory;
   hlo::ProgramMesh mesh;
-  hlo::RecognisedModel model;
+  compare::RecognisedModel model;
   std::optional<hardware::Cluster> cluster;  ///< of --on
   std::optional<hlo::ProgramPrice> price;
   double share = 1.0;  ///< of the counts that one device has
@@ -54,6 +56,20 @@ draw::Scene program_picture(const ProgramQuery& query);
 /// The graph of kernels of a computation: of the one named, else of the entry.
 Result<draw::Scene> program_graph(const ProgramQuery& query, std::string_view computation);
 std::optional<report::Screen> program_screen(const report::Response& answer);
+
+/// Sums over kernels of one kind.
+struct KernelSum {
+  double calls = 0.0;
+  Flops flops;
+  Bytes bytes, operand, received;
+  Seconds time;
+
+  /// What a device receives is that of a collective of this kind.
+  void add(const ProgramQuery& query, std::size_t kernel, std::optional<program::Collective> kind = {});
+};
+std::map<hlo::KernelClass, KernelSum> class_sums(const ProgramQuery& query);
+/// All kernels, those first that take longest or, without a price, that do most.
+std::vector<std::size_t> costliest_kernels(const ProgramQuery& query);
 
 /// What people call a kernel: the operation of the framework, else the instruction.
 std::string kernel_label(const ProgramQuery& query, const hlo::ProgramKernel& kernel);

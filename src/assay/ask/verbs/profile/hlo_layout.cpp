@@ -3,6 +3,7 @@
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/profile/hlo.h"
 #include "assay/base/text.h"
+#include "assay/profile/hlo/execute/array.h"
 
 namespace assay::verbs::profile {
 namespace {
@@ -16,14 +17,9 @@ constexpr double most_shown = 4096;
 std::string memory_order(const hlo::Shape& shape) {
   const auto places = static_cast<std::size_t>(shape.padded_bytes().value() * 8.0 / shape.element->bits + 0.5);
   std::vector<std::string> out(places, "_");
-  std::vector<std::int64_t> index(shape.dims.size(), 0);
-  for (auto left = static_cast<std::int64_t>(shape.elements()); left > 0; --left) {
-    const auto at = static_cast<std::size_t>(element_offset(shape, index));
-    if (at < out.size()) out[at] = fmt::format("({})", fmt::join(index, ","));
-    for (std::size_t d = index.size(); d-- > 0;) {
-      if (++index[d] < shape.dims[d]) break;
-      index[d] = 0;
-    }
+  for (hlo::Indices index(shape.dims); !index.done(); index.next()) {
+    const auto at = static_cast<std::size_t>(element_offset(shape, index.at));
+    if (at < out.size()) out[at] = fmt::format("({})", fmt::join(index.at, ","));
   }
   return join(out, " ");
 }

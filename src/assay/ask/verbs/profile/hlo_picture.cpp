@@ -20,12 +20,6 @@ namespace hlo = assay::hlo;
 
 constexpr std::size_t class_count = 7;
 
-double weight_of(const ProgramQuery& query, std::size_t i) {
-  const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
-  if (query.price) return (kernel.calls * query.price->kernels[i].estimate).value();
-  return kernel.calls * (kernel.work.matrix().value() + kernel.bytes.value());
-}
-
 /// Memory after each instruction of the entry: arguments below, temporaries above.
 draw::Scene memory_chart(const ProgramQuery& query) {
   draw::Chart chart;
@@ -55,14 +49,8 @@ draw::Scene class_bars(const ProgramQuery& query) {
   draw::Timeline parts;
   parts.title = "Time by class of kernel";
   parts.subtitle = fmt::format("estimate on {}", query.cluster->text);
-  std::map<hlo::KernelClass, std::pair<double, Seconds>> sums;
-  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i) {
-    auto& [calls, time] = sums[query.kernels.kernels[i].of];
-    calls += query.kernels.kernels[i].calls;
-    time += query.kernels.kernels[i].calls * query.price->kernels[i].estimate;
-  }
-  for (const auto& [of, sum] : sums) {
-    parts.bars.push_back({parts.lanes.size(), Seconds(0), sum.second, fmt::format("{} calls", sum.first),
+  for (const auto& [of, sum] : class_sums(query)) {
+    parts.bars.push_back({parts.lanes.size(), Seconds(0), sum.time, fmt::format("{} calls", sum.calls),
                           of == hlo::KernelClass::collective ? 1 : 0});
     parts.lanes.push_back({std::string(name(of))});
   }
@@ -72,13 +60,11 @@ draw::Scene class_bars(const ProgramQuery& query) {
 
 std::optional<draw::Scene> roofline_scene(const ProgramQuery& query) {
   constexpr std::size_t most_points = 12;
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i) {
+  std::vector<std::size_t> order = costliest_kernels(query);
+  std::erase_if(order, [&](std::size_t i) {
     const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
-    if (kernel.work.matrix() > Flops(0) && kernel.bytes > Bytes(0)) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return weight_of(query, a) > weight_of(query, b); });
+    return !(kernel.work.matrix() > Flops(0)) || !(kernel.bytes > Bytes(0));
+  });
   std::vector<draw::RoofPoint> points;
   std::map<Dtype, FlopsPerSecond> peaks;
   const hardware::Chip& chip = query.cluster->chip;
@@ -113,10 +99,8 @@ struct Graph {
 Graph graph_of(const ProgramQuery& query, std::uint32_t number) {
   constexpr std::size_t most_nodes = 40;  // at most 64: sets of them are bits
   Graph graph;
-  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i)
+  for (const std::size_t i : costliest_kernels(query))
     if (query.kernels.kernels[i].computation == number) graph.kernels.push_back(i);
-  std::stable_sort(graph.kernels.begin(), graph.kernels.end(),
-                   [&](std::size_t a, std::size_t b) { return weight_of(query, a) > weight_of(query, b); });
   graph.kernels.resize(std::min(most_nodes, graph.kernels.size()));
   const auto instruction = [&](std::size_t i) { return query.kernels.kernels[i].instruction; };
   std::sort(graph.kernels.begin(), graph.kernels.end(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "assay/ask/verbs/profile/hlo.h"
 #include "assay/base/text.h"
@@ -12,31 +13,9 @@ namespace {
 
 namespace hlo = assay::hlo;
 
-/// Sums over kernels of one kind.
-struct KernelSum {
-  double calls = 0.0;
-  Flops flops;
-  Bytes bytes, operand, received;
-  Seconds time;
-};
-
-void add(const ProgramQuery& query, std::size_t i, KernelSum& sum) {
-  const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
-  sum.calls += kernel.calls;
-  sum.flops += kernel.calls * kernel.work.matrix();
-  sum.bytes += kernel.calls * kernel.bytes;
-  if (kernel.collective) {
-    sum.operand += kernel.calls * kernel.collective->operand;
-    const auto n = static_cast<double>(kernel.collective->size);
-    sum.received += kernel.calls * program::received_share(kernel.collective->kind, n) * kernel.collective->operand;
-  }
-  if (query.price) sum.time += kernel.calls * query.price->kernels[i].estimate;
-}
-
 report::Items class_rows(const ProgramQuery& query) {
-  std::map<hlo::KernelClass, KernelSum> sums;
+  const std::map<hlo::KernelClass, KernelSum> sums = class_sums(query);
   Seconds all(0);
-  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i) add(query, i, sums[query.kernels.kernels[i].of]);
   for (const auto& [of, sum] : sums) all += sum.time;
   report::Items rows;
   for (const auto& [of, sum] : sums) {
@@ -60,7 +39,7 @@ report::Items collective_rows(const ProgramQuery& query) {
   std::map<Key, KernelSum> sums;
   for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i)
     if (const auto& call = query.kernels.kernels[i].collective)
-      add(query, i, sums[Key{call->kind, call->size, call->scattered}]);
+      sums[Key{call->kind, call->size, call->scattered}].add(query, i);
   report::Items rows;
   for (const auto& [key, sum] : sums) {
     report::Members row{{"kind", program::name(key.kind)},
@@ -77,17 +56,10 @@ report::Items collective_rows(const ProgramQuery& query) {
 
 report::Items kernel_rows(const ProgramQuery& query) {
   const auto& kernels = query.kernels.kernels;
-  std::vector<std::size_t> order(kernels.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto weight = [&](std::size_t i) {
-    if (query.price) return (kernels[i].calls * query.price->kernels[i].estimate).value();
-    return kernels[i].calls * kernels[i].work.matrix().value() + kernels[i].calls * kernels[i].bytes.value();
-  };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight(a) > weight(b); });
   Seconds all(0);
   if (query.price)
     for (std::size_t i = 0; i < kernels.size(); ++i) all += kernels[i].calls * query.price->kernels[i].estimate;
-  return report::rows_of(order, [&](const std::size_t i) {
+  return report::rows_of(costliest_kernels(query), [&](const std::size_t i) {
     const hlo::ProgramKernel& kernel = kernels[i];
     const hlo::Instruction& at = query.module.computations[kernel.computation].instructions[kernel.instruction];
     report::Members row{{"name", at.name},
@@ -150,6 +122,38 @@ report::Members counts_members(const hlo::Totals& totals) {
 
 }  // namespace
 
+void KernelSum::add(const ProgramQuery& query, std::size_t i, std::optional<program::Collective> kind) {
+  const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
+  calls += kernel.calls;
+  flops += kernel.calls * kernel.work.matrix();
+  bytes += kernel.calls * kernel.bytes;
+  if (const auto& call = kernel.collective) {
+    operand += kernel.calls * call->operand;
+    received += kernel.calls * program::received_share(kind.value_or(call->kind), static_cast<double>(call->size)) *
+                call->operand;
+  }
+  if (query.price) time += kernel.calls * query.price->kernels[i].estimate;
+}
+
+std::map<hlo::KernelClass, KernelSum> class_sums(const ProgramQuery& query) {
+  std::map<hlo::KernelClass, KernelSum> out;
+  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i) out[query.kernels.kernels[i].of].add(query, i);
+  return out;
+}
+
+std::vector<std::size_t> costliest_kernels(const ProgramQuery& query) {
+  std::vector<std::size_t> out(query.kernels.kernels.size());
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  std::vector<double> cost(out.size());
+  for (const std::size_t i : out) {
+    const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
+    cost[i] = query.price ? (kernel.calls * query.price->kernels[i].estimate).value()
+                          : kernel.calls * kernel.work.matrix().value() + kernel.calls * kernel.bytes.value();
+  }
+  std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return cost[a] > cost[b]; });
+  return out;
+}
+
 std::string kernel_label(const ProgramQuery& query, const hlo::ProgramKernel& kernel) {
   const hlo::Instruction& at = query.module.computations[kernel.computation].instructions[kernel.instruction];
   const std::string_view target = at.attribute("custom_call_target");
@@ -168,10 +172,10 @@ void add_changes(const ProgramQuery& before, const ProgramQuery& after, report::
   std::map<hlo::KernelClass, std::array<KernelSum, 2>> sums;
   std::array<Bytes, 2> received{};
   for (std::size_t side = 0; side < 2; ++side)
-    for (std::size_t i = 0; i < sides[side]->kernels.kernels.size(); ++i)
-      add(*sides[side], i, sums[sides[side]->kernels.kernels[i].of][side]);
-  for (const auto& [of, sum] : sums)
-    for (std::size_t side = 0; side < 2; ++side) received[side] += sum[side].received;
+    for (const auto& [of, sum] : class_sums(*sides[side])) {
+      sums[of][side] = sum;
+      received[side] += sum.received;
+    }
   add_row("FLOP of products", [](const ProgramQuery& of) { return of.kernels.totals.matrix; });
   add_row("bytes through memory", [](const ProgramQuery& of) { return of.kernels.totals.bytes; });
   rows.push_back({"bytes received", {AnyQuantity(received[0]), AnyQuantity(received[1])}});
@@ -195,14 +199,11 @@ void add_changes(const ProgramQuery& before, const ProgramQuery& after, report::
 
 void add_program(const ProgramQuery& query, report::Members& out) {
   const hlo::Module& module = query.module;
-  std::int64_t instructions = 0;
-  for (const hlo::Computation& computation : module.computations)
-    instructions += static_cast<std::int64_t>(computation.instructions.size());
   report::Members program{{"module", module.name},
                           {"format", module.is_stablehlo ? "stablehlo" : "hlo"},
                           {"devices", module.devices()},
-                          {"computations", static_cast<std::int64_t>(module.computations.size())},
-                          {"instructions", instructions},
+                          {"computations", query.computations},
+                          {"instructions", query.instructions},
                           {"partitioned", query.mesh.partitioned},
                           {"fused", query.kernels.fused},
                           {"scheduled", module.scheduled},

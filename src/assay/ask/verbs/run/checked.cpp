@@ -47,9 +47,9 @@ Result<void> check_shapes(std::string_view option, std::vector<hlo::Array>& arra
     return fail(std::string(option), fmt::format("{} arrays, the program has {}", arrays.size(), shapes.size()),
                 "one for each, in the order of the program");
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (arrays[i].dims != shapes[i].dims)
+    if (arrays[i].shape != shapes[i].dims)
       return fail(std::string(option),
-                  fmt::format("array {} is [{}], the program has {}", i, fmt::join(arrays[i].dims, ","),
+                  fmt::format("array {} is [{}], the program has {}", i, fmt::join(arrays[i].shape, ","),
                               hlo::shape_text(shapes[i], false)),
                   "sizes as the program has them");
     arrays[i].element = shapes[i].element;

@@ -12,6 +12,7 @@
 namespace assay::verbs::run {
 namespace {
 
+using profile::KernelSum;
 using profile::ProgramQuery;
 
 /// Line numbers of places in a text.
@@ -62,35 +63,21 @@ void add_shardings(const PlannedProgram& planned, const Lines& lines, report::Me
   out.emplace_back("shardings", std::move(rows));
 }
 
-/// One kind of collective at one place, or of one kind in all places.
-struct CollectiveSum {
-  double calls = 0.0;
-  Bytes operand, received;
-  Seconds time;
-};
-
 /// An all-reduce of which each device keeps its part is a reduce-scatter.
 program::Collective kind_of(const hlo::CollectiveCall& call) {
   return call.scattered ? program::Collective::reduce_scatter : call.kind;
 }
 
-Bytes received(const hlo::CollectiveCall& call) {
-  return program::received_share(kind_of(call), static_cast<double>(call.size)) * call.operand;
-}
-
-void add(const ProgramQuery& query, std::size_t i, CollectiveSum& sum) {
-  const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
-  sum.calls += kernel.calls;
-  sum.operand += kernel.calls * kernel.collective->operand;
-  sum.received += kernel.calls * received(*kernel.collective);
-  if (query.price) sum.time += kernel.calls * query.price->kernels[i].estimate;
+/// What a kernel that is a collective adds to a sum.
+void add(const ProgramQuery& query, std::size_t i, KernelSum& sum) {
+  sum.add(query, i, kind_of(*query.kernels.kernels[i].collective));
 }
 
 /// The collectives by line, the most bytes first.
 double add_collectives(const PlannedProgram& planned, const Lines& lines, report::Members& out) {
   const ProgramQuery& query = planned.query;
   using Key = std::tuple<std::int64_t, program::Collective, std::string, std::string, std::int64_t>;
-  std::map<Key, CollectiveSum> sums;
+  std::map<Key, KernelSum> sums;
   double calls = 0.0;
   for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i) {
     const hlo::ProgramKernel& kernel = query.kernels.kernels[i];
@@ -103,7 +90,7 @@ double add_collectives(const PlannedProgram& planned, const Lines& lines, report
               kernel.collective->size}]);
     calls += kernel.calls;
   }
-  std::vector<const std::pair<const Key, CollectiveSum>*> order;
+  std::vector<const std::pair<const Key, KernelSum>*> order;
   for (const auto& one : sums) order.push_back(&one);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return a->second.received > b->second.received; });
@@ -162,7 +149,7 @@ std::string_view limit(const hlo::ProgramPrice& price) {
 void add_against(const PlannedProgram& planned, report::Members& out) {
   if (!planned.compiled) return;
   const ProgramQuery* sides[2] = {&planned.query, &*planned.compiled};
-  std::map<std::pair<program::Collective, std::int64_t>, std::array<CollectiveSum, 2>> sums;
+  std::map<std::pair<program::Collective, std::int64_t>, std::array<KernelSum, 2>> sums;
   for (std::size_t side = 0; side < 2; ++side)
     for (std::size_t i = 0; i < sides[side]->kernels.kernels.size(); ++i)
       if (const auto& call = sides[side]->kernels.kernels[i].collective)
@@ -209,10 +196,10 @@ void add_pins(const PlannedProgram& planned, const Lines& lines, report::Members
 }  // namespace
 
 Bytes all_received(const ProgramQuery& query) {
-  Bytes out(0);
-  for (const hlo::ProgramKernel& kernel : query.kernels.kernels)
-    if (kernel.collective) out += kernel.calls * received(*kernel.collective);
-  return out;
+  KernelSum out;
+  for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i)
+    if (query.kernels.kernels[i].collective) add(query, i, out);
+  return out.received;
 }
 
 void add_planned(const PlannedProgram& planned, report::Response& response) {

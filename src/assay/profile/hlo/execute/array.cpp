@@ -4,7 +4,7 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <stdexcept>
 
 #include "assay/base/text.h"
 
@@ -37,18 +37,24 @@ double rounded(const ElementType& element, double value) {
   return std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
 }
 
+/// Where a block of an array starts, and how far it goes.
+std::pair<Dims, Dims> start_and_extent(const Array& whole, const Block& block) {
+  std::pair<Dims, Dims> out;
+  for (std::size_t d = 0; d < block.size(); ++d) {
+    const auto [from, to] = block[d];
+    if (from < 0 || to < from || to > whole.shape.at(d)) throw std::out_of_range("a block exceeds its array");
+    out.first.push_back(from);
+    out.second.push_back(to - from);
+  }
+  return out;
+}
+
 bool is_signed(const ElementType& element) { return element.name.starts_with("s"); }
 
 }  // namespace
 
 Array Array::of(const Shape& shape, double value) {
-  return {shape.element, shape.dims, std::vector<double>(static_cast<std::size_t>(element_count(shape.dims)), value)};
-}
-
-std::int64_t element_count(const Dims& dims) {
-  std::int64_t out = 1;
-  for (const std::int64_t size : dims) out *= size;
-  return out;
+  return {{shape.dims, std::vector<double>(as_size(element_count(shape.dims)), value)}, shape.element};
 }
 
 Dims strides_of(const Dims& dims) {
@@ -58,27 +64,19 @@ Dims strides_of(const Dims& dims) {
 }
 
 Array cut(const Array& whole, const Block& block) {
-  Array out{whole.element, {}, {}};
-  for (const auto& [from, to] : block) out.dims.push_back(to - from);
-  const Dims strides = strides_of(whole.dims);
-  out.data.reserve(static_cast<std::size_t>(element_count(out.dims)));
-  for (Indices index(out.dims); !index.done(); index.next()) {
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < block.size(); ++d) at += (block[d].first + index.at[d]) * strides[d];
-    out.data.push_back(whole.data.at(static_cast<std::size_t>(at)));
-  }
+  const auto [start, extent] = start_and_extent(whole, block);
+  Array out{engine::zeros(extent), whole.element};
+  engine::copy_block(whole, start, extent, out, Dims(extent.size(), 0));
   return out;
 }
 
 void paste(Array& whole, const Array& part, const Block& block, bool adds) {
-  const Dims strides = strides_of(whole.dims);
-  std::size_t next = 0;
-  for (Indices index(part.dims); !index.done(); index.next(), ++next) {
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < block.size(); ++d) at += (block[d].first + index.at[d]) * strides[d];
-    double& to = whole.data.at(static_cast<std::size_t>(at));
-    to = adds ? to + part.data[next] : part.data[next];
-  }
+  const auto [start, extent] = start_and_extent(whole, block);
+  if (part.shape != extent) throw std::out_of_range("a part of other sizes than its place");
+  if (!adds) return engine::copy_block(part, Dims(extent.size(), 0), extent, whole, start);
+  Array sum = cut(whole, block);
+  engine::add(sum, part);
+  engine::copy_block(sum, Dims(extent.size(), 0), extent, whole, start);
 }
 
 double absent() { return std::bit_cast<double>(absent_bits); }
@@ -153,11 +151,11 @@ Result<Array> constant_array(std::string_view text, const Shape& shape, std::str
     }
   }
   if (values.size() == 1)
-    out.data.assign(out.data.size(), values.front());
-  else if (values.size() == out.data.size())
-    out.data = std::move(values);
+    out.values.assign(out.values.size(), values.front());
+  else if (values.size() == out.values.size())
+    out.values = std::move(values);
   else
-    return fault(fmt::format("{} values for {} elements", values.size(), out.data.size()));
+    return fault(fmt::format("{} values for {} elements", values.size(), out.values.size()));
   return out;
 }
 

@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/engine/array.h"
 #include "assay/profile/hlo/shape.h"
 
 namespace assay::hlo {
 
-using Dims = std::vector<std::int64_t>;
+using Dims = engine::Shape;
+using engine::element_count;
 
 constexpr std::size_t as_size(std::int64_t number) { return static_cast<std::size_t>(number); }
 
 /// Whole numbers and truth values are doubles, too, which hold them exactly up to 2^53.
-struct Array {
+struct Array : engine::Array {
   const ElementType* element = nullptr;
-  Dims dims;
-  std::vector<double> data;
 
   static Array of(const Shape& shape, double value = 0.0);
   bool is_float() const { return element && element->is_float; }
@@ -27,7 +27,6 @@ struct Array {
 /// Most elements of an array that is executed.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 24;
 
-std::int64_t element_count(const Dims& dims);
 /// How far apart in memory neighbours along each dimension are.
 Dims strides_of(const Dims& dims);
 

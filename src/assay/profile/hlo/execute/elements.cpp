@@ -18,6 +18,14 @@ double erf_inverse(double y) {
   return x;
 }
 
+/// The function of a name; null where there is none.
+template <class Function, std::size_t count>
+Function found(const std::pair<std::string_view, Function> (&known)[count], std::string_view name) {
+  for (const auto& [of, function] : known)
+    if (of == name) return function;
+  return nullptr;
+}
+
 OfOne of_one(std::string_view opcode) {
   static constexpr std::pair<std::string_view, OfOne> known[] = {
       {"negate", [](double x) { return -x; }},
@@ -57,9 +65,7 @@ OfOne of_one(std::string_view opcode) {
       {"copy", [](double x) { return x; }},
       {"reduce-precision", [](double x) { return x; }},
   };
-  for (const auto& [name, function] : known)
-    if (name == opcode) return function;
-  return nullptr;
+  return found(known, opcode);
 }
 
 std::int64_t whole(double x) { return static_cast<std::int64_t>(x); }
@@ -84,9 +90,7 @@ OfBits of_bits_of(std::string_view opcode) {
          return static_cast<Bits>(static_cast<std::int64_t>(of_bits(of, a)) >> std::min<Bits>(b, 63));
        }},
   };
-  for (const auto& [name, function] : known)
-    if (name == opcode) return function;
-  return nullptr;
+  return found(known, opcode);
 }
 
 /// An operation that looks at more than the values of one or two numbers.
@@ -121,9 +125,7 @@ OfThree of_three(std::string_view opcode) {
          return std::isnan(x) || std::isnan(y) || std::isnan(z) ? x + y + z : std::min(std::max(x, y), z);
        }},
   };
-  for (const auto& [name, function] : known)
-    if (name == opcode) return function;
-  return nullptr;
+  return found(known, opcode);
 }
 
 OfTwo comparison(std::string_view direction) {
@@ -135,35 +137,38 @@ OfTwo comparison(std::string_view direction) {
       {"GT", [](double a, double b) { return a > b ? 1.0 : 0.0; }},
       {"GE", [](double a, double b) { return a >= b ? 1.0 : 0.0; }},
   };
-  for (const auto& [name, function] : known)
-    if (name == direction) return function;
-  return nullptr;
+  return found(known, direction);
 }
 
 /// The number of one element of an operand: scalars go with all.
-double element_at(const Array& array, std::size_t i) { return array.data[array.data.size() == 1 ? 0 : i]; }
+double element_at(const Array& array, std::size_t i) { return array.values[array.values.size() == 1 ? 0 : i]; }
 
 OfTwo of_two(std::string_view opcode, bool whole_numbers) {
-  const auto larger = [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b); };
-  const auto smaller = [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b); };
-  if (opcode == "maximum") return larger;
-  if (opcode == "minimum") return smaller;
-  if (whole_numbers && opcode == "divide")
-    return [](double a, double b) { return b == 0.0 ? -1.0 : static_cast<double>(whole(a) / whole(b)); };
-  if (whole_numbers && opcode == "remainder")
-    return [](double a, double b) { return b == 0.0 ? a : static_cast<double>(whole(a) % whole(b)); };
-  if (opcode == "add") return [](double a, double b) { return a + b; };
-  if (opcode == "subtract") return [](double a, double b) { return a - b; };
-  if (opcode == "multiply") return [](double a, double b) { return a * b; };
-  if (opcode == "divide") return [](double a, double b) { return a / b; };
-  if (opcode == "remainder") return [](double a, double b) { return std::fmod(a, b); };
-  if (opcode == "power") return [](double a, double b) { return std::pow(a, b); };
-  if (opcode == "atan2") return [](double a, double b) { return std::atan2(a, b); };
-  if (opcode == "and")
-    return [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : a != 0.0 && b != 0.0 ? 1.0 : 0.0; };
-  if (opcode == "or")
-    return [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : a != 0.0 || b != 0.0 ? 1.0 : 0.0; };
-  return nullptr;
+  static constexpr std::pair<std::string_view, OfTwo> of_whole[] = {
+      {"divide", [](double a, double b) { return b == 0.0 ? -1.0 : static_cast<double>(whole(a) / whole(b)); }},
+      {"remainder", [](double a, double b) { return b == 0.0 ? a : static_cast<double>(whole(a) % whole(b)); }},
+  };
+  static constexpr std::pair<std::string_view, OfTwo> known[] = {
+      {"maximum", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::max(a, b); }},
+      {"minimum", [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::min(a, b); }},
+      {"add", [](double a, double b) { return a + b; }},
+      {"subtract", [](double a, double b) { return a - b; }},
+      {"multiply", [](double a, double b) { return a * b; }},
+      {"divide", [](double a, double b) { return a / b; }},
+      {"remainder", [](double a, double b) { return std::fmod(a, b); }},
+      {"power", [](double a, double b) { return std::pow(a, b); }},
+      {"atan2", [](double a, double b) { return std::atan2(a, b); }},
+      {"and",
+       [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b
+                                       : a != 0.0 && b != 0.0         ? 1.0
+                                                                      : 0.0; }},
+      {"or",
+       [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b
+                                       : a != 0.0 || b != 0.0         ? 1.0
+                                                                      : 0.0; }},
+  };
+  const OfTwo special = whole_numbers ? found(of_whole, opcode) : nullptr;
+  return special ? special : found(known, opcode);
 }
 
 }  // namespace
@@ -208,11 +213,11 @@ std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Ar
   Array made = Array::of(out[0]);
   if (opcode == "iota") {
     const Dims along = operation.numbers("iota_dimension");
-    if (along.size() != 1 || along[0] < 0 || static_cast<std::size_t>(along[0]) >= made.dims.size())
+    if (along.size() != 1 || along[0] < 0 || static_cast<std::size_t>(along[0]) >= made.shape.size())
       return operation.fault("a count has a dimension");
     std::size_t i = 0;
-    for (Indices index(made.dims); !index.done(); index.next())
-      made.data[i++] = held(to, static_cast<double>(index.at[static_cast<std::size_t>(along[0])]));
+    for (Indices index(made.shape); !index.done(); index.next())
+      made.values[i++] = held(to, static_cast<double>(index.at[static_cast<std::size_t>(along[0])]));
     return single(std::move(made));
   }
   if (in.empty() || !in[0]->element) return std::nullopt;
@@ -220,11 +225,11 @@ std::optional<Evaluation> evaluate_elements(const Evaluated& operation, const Ar
   if (!element) return std::nullopt;
   if (in.size() != element->operands()) return operation.fault(fmt::format("{} of {} operands", opcode, in.size()));
   for (const Array* operand : in)
-    if (operand->data.size() != made.data.size() && operand->data.size() != 1)
+    if (operand->values.size() != made.values.size() && operand->values.size() != 1)
       return operation.fault("operands of other sizes than the result");
   const std::size_t last = in.size() - 1;
-  for (std::size_t i = 0; i < made.data.size(); ++i)
-    made.data[i] =
+  for (std::size_t i = 0; i < made.values.size(); ++i)
+    made.values[i] =
         (*element)(element_at(*in[0], i), element_at(*in[std::min<std::size_t>(1, last)], i), element_at(*in[last], i));
   return single(std::move(made));
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "assay/profile/hlo/execute/evaluate.h"
+#include "assay/profile/hlo/work.h"
 
 namespace assay::hlo {
 namespace {
@@ -52,7 +53,8 @@ class Execution {
       out.push_back({plan.results[i].name, {}});
       for (std::size_t device = 0; device < devices_; ++device) {
         Array whole = *gathered(value, plan.results[i].sharding, *form, device, 0);
-        if (device == 0 || whole.data != out.back().copies.front().data) out.back().copies.push_back(std::move(whole));
+        if (device == 0 || whole.values != out.back().copies.front().values)
+          out.back().copies.push_back(std::move(whole));
       }
     }
     return out;
@@ -102,7 +104,7 @@ class Execution {
       if (takes) paste(out, *form.parts[source], block(shape.dims, sharding, source), sums);
     }
     if (sums && shape.element && !shape.element->is_float)
-      for (double& number : out.data) number = held(*shape.element, number);
+      for (double& number : out.values) number = held(*shape.element, number);
     return std::make_shared<const Array>(std::move(out));
   }
 
@@ -139,7 +141,7 @@ class Execution {
     const Array& whole = inputs_[at(step.operation)];
     HeldForm form;
     for (std::size_t device = 0; device < devices_; ++device)
-      form.parts.push_back(std::make_shared<const Array>(cut(whole, block(whole.dims, step.to, device))));
+      form.parts.push_back(std::make_shared<const Array>(cut(whole, block(whole.shape, step.to, device))));
     keep(step.value, step.to, std::move(form));
   }
 
@@ -208,11 +210,11 @@ class Execution {
         zeros[d] = row.kind != PartitionRow::Kind::kept;
     }
     const Held source = halo ? gathered(value, operand.split, *operand.form, device, 0) : own;
-    Array out{own->element, {}, {}};
-    for (const auto& [from, to] : size) out.dims.push_back(to - from);
-    out.data.reserve(static_cast<std::size_t>(element_count(out.dims)));
-    const Dims strides = strides_of(source->dims);
-    for (Indices index(out.dims); !index.done(); index.next()) {
+    Array out{{}, own->element};
+    for (const auto& [from, to] : size) out.shape.push_back(to - from);
+    out.values.reserve(as_size(element_count(out.shape)));
+    const Dims strides = strides_of(source->shape);
+    for (Indices index(out.shape); !index.done(); index.next()) {
       bool has = true, zero = false;
       std::int64_t place = 0;
       for (std::size_t d = 0; d < dims.size(); ++d) {
@@ -222,10 +224,10 @@ class Execution {
         zero = zero || (!inside && zeros[d]);
         place += (i - (halo ? 0 : mine[d].first)) * strides[d];
       }
-      out.data.push_back(empty && has ? 0.0
-                         : has        ? source->data[static_cast<std::size_t>(place)]
-                         : zero       ? 0.0
-                                      : absent());
+      out.values.push_back(empty && has ? 0.0
+                           : has        ? source->values[static_cast<std::size_t>(place)]
+                           : zero       ? 0.0
+                                        : absent());
     }
     return std::make_shared<const Array>(std::move(out));
   }
@@ -244,7 +246,8 @@ class Execution {
     }
     std::vector<Shape> shapes;
     for (const int value : of.out) shapes.push_back(graph_.shape(value));
-    if (of.at->opcode == "partition-id" || program_collective(*of.at)) return communicate(step, operands);
+    if (of.at->opcode == "partition-id" || (collective_kind(of.at->opcode) && of.at->opcode != "ragged-all-to-all"))
+      return communicate(step, operands);
     std::vector<HeldForm> made(of.out.size());
     std::vector<Held> last_in;
     std::vector<Array> last;
@@ -262,7 +265,7 @@ class Execution {
       }
       for (std::size_t i = 0; i < of.out.size(); ++i) {
         Array part = cut(last[i], block(shapes[i].dims, step.to, device));
-        if (std::any_of(part.data.begin(), part.data.end(), is_absent))
+        if (std::any_of(part.values.begin(), part.values.end(), is_absent))
           throw InternalError(fmt::format("{}: {}: device {} computes it from elements that it does not have",
                                           module_.where(*of.at), of.at->opcode, device));
         made[i].parts.push_back(std::make_shared<const Array>(std::move(part)));
@@ -291,13 +294,13 @@ class Execution {
           for (const HeldForm& form : made) sums.push_back(*form.parts[source]);
           continue;
         }
-        for (std::size_t i = 0; i < sums.front().data.size(); ++i) {
+        for (std::size_t i = 0; i < sums.front().values.size(); ++i) {
           for (std::size_t n = 0; n < made.size(); ++n) {
-            both[n] = sums[n].data[i];
-            both[made.size() + n] = made[n].parts[source]->data[i];
+            both[n] = sums[n].values[i];
+            both[made.size() + n] = made[n].parts[source]->values[i];
           }
           const std::vector<double>& results = body(both);
-          for (std::size_t n = 0; n < made.size(); ++n) sums[n].data[i] = results[n];
+          for (std::size_t n = 0; n < made.size(); ++n) sums[n].values[i] = results[n];
         }
       }
       for (std::size_t n = 0; n < made.size(); ++n) out[n].parts.push_back(std::make_shared<const Array>(sums[n]));
@@ -308,13 +311,6 @@ class Execution {
   }
 
   // --- what devices do together in manual computations
-  static bool program_collective(const Instruction& instruction) {
-    for (const std::string_view opcode :
-         {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"})
-      if (instruction.opcode == opcode) return true;
-    return false;
-  }
-
   /// The group of each device, in order.
   Result<std::vector<std::vector<std::size_t>>> groups_of(const Instruction& instruction) const {
     ASSAY_TRY(groups, parse_replica_groups(instruction.attribute("replica_groups"), module_.where(instruction)));
@@ -405,14 +401,14 @@ class Execution {
       ASSAY_TRY(body, Body::of(here));
       Array sum = *parts[group.front()];
       for (std::size_t i = 1; i < group.size(); ++i)
-        for (std::size_t e = 0; e < sum.data.size(); ++e) {
-          const std::vector<double>& made = body({sum.data[e], parts[group[i]]->data.at(e)});
-          sum.data[e] = made.front();
+        for (std::size_t e = 0; e < sum.values.size(); ++e) {
+          const std::vector<double>& made = body({sum.values[e], parts[group[i]]->values.at(e)});
+          sum.values[e] = made.front();
         }
       if (opcode == "all-reduce") return sum;
       const auto along = dimension("dimensions");
       if (!along) return here.fault("a reduce-scatter names a dimension");
-      return cut(sum, piece(sum.dims, *along, place, group.size()));
+      return cut(sum, piece(sum.shape, *along, place, group.size()));
     }
     const bool gathers = opcode == "all-gather";
     const auto joined = dimension(gathers ? "dimensions" : "concat_dimension"),
@@ -421,7 +417,7 @@ class Execution {
     Array out = Array::of(shape);
     for (std::size_t i = 0; i < group.size(); ++i) {
       const Array& part = *parts[group[i]];
-      paste(out, gathers ? part : cut(part, piece(part.dims, *divided, place, group.size())),
+      paste(out, gathers ? part : cut(part, piece(part.shape, *divided, place, group.size())),
             piece(shape.dims, *joined, i, group.size()), false);
     }
     return out;
@@ -431,7 +427,7 @@ class Execution {
   /// The number of a scalar that all devices agree on.
   Result<double> scalar(int value) const {
     ASSAY_TRY(form, form_of(value, Split{}));
-    return form->parts.front()->data.at(0);
+    return form->parts.front()->values.at(0);
   }
 
   Result<void> loop(const PartitionStep& step) {

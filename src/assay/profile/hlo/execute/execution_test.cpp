@@ -145,7 +145,7 @@ double evaluated(const std::string& type, const std::string& statement) {
   const plan::Prices prices = plan::byte_prices(mesh.mesh);
   auto partitioner = *Partitioner::make(module, mesh, prices);
   const PartitionedProgram whole = *undivided(module, partitioner.pricing());
-  return execute(module, partitioner.pricing(), whole, {})->front().copies.front().data.front();
+  return execute(module, partitioner.pricing(), whole, {})->front().copies.front().values.front();
 }
 
 double of_two_numbers(const std::string& opcode, const std::string& type, const std::string& a, const std::string& b) {

@@ -65,7 +65,7 @@ Result<Array> npy_array(std::string_view bytes, const std::string& where) {
   const std::size_t data = start + *length;
   if (bytes.size() - data < static_cast<std::size_t>(count) * size) return fault("the array ends within its numbers");
   Array out = Array::of(shape);
-  for (std::size_t i = 0; i < out.data.size(); ++i) {
+  for (std::size_t i = 0; i < out.values.size(); ++i) {
     const std::uint64_t bits = *number_at(bytes, data + i * size, size);
     if (element->name == "f16") {
       const double fraction = static_cast<double>(bits & 1023u);
@@ -73,9 +73,9 @@ Result<Array> npy_array(std::string_view bytes, const std::string& where) {
       const double size_of = exponent == 0    ? std::ldexp(fraction, -24)
                              : exponent == 31 ? (fraction == 0.0 ? HUGE_VAL : NAN)
                                               : std::ldexp(1024.0 + fraction, exponent - 25);
-      out.data[i] = bits >> 15 != 0 ? -size_of : size_of;
+      out.values[i] = bits >> 15 != 0 ? -size_of : size_of;
     } else {
-      out.data[i] = of_bits(*element, bits);
+      out.values[i] = of_bits(*element, bits);
     }
   }
   return out;

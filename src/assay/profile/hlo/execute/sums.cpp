@@ -7,15 +7,16 @@
 
 #include "assay/base/text.h"
 #include "assay/profile/hlo/execute/evaluate.h"
+#include "assay/profile/hlo/work.h"
 
 namespace assay::hlo {
 namespace {
 
 /// The places of all indices over some dimensions of an array.
 Dims places(const Array& array, const Dims& dims) {
-  const Dims strides = strides_of(array.dims);
+  const Dims strides = strides_of(array.shape);
   Dims sizes, out;
-  for (const std::int64_t d : dims) sizes.push_back(array.dims.at(as_size(d)));
+  for (const std::int64_t d : dims) sizes.push_back(array.shape.at(as_size(d)));
   for (Indices index(sizes); !index.done(); index.next()) {
     std::int64_t at = 0;
     for (std::size_t i = 0; i < dims.size(); ++i) at += index.at[i] * strides[as_size(dims[i])];
@@ -40,24 +41,24 @@ Evaluation dot(const Evaluated& of, const Array& a, const Array& b, Array out) {
   for (int i = 0; i < 2; ++i) {
     for (const Dims* list : {&contract[i], &batch[i]})
       for (const std::int64_t d : *list)
-        if (d < 0 || as_size(d) >= sides[i]->dims.size()) return of.fault("a product over a dimension there is not");
+        if (d < 0 || as_size(d) >= sides[i]->shape.size()) return of.fault("a product over a dimension there is not");
     batches[i] = places(*sides[i], batch[i]);
-    frees[i] = places(*sides[i], others(sides[i]->dims.size(), contract[i], batch[i]));
+    frees[i] = places(*sides[i], others(sides[i]->shape.size(), contract[i], batch[i]));
     sums[i] = places(*sides[i], contract[i]);
   }
   if (sums[0].size() != sums[1].size() || batches[0].size() != batches[1].size())
     return of.fault("a product of dimensions with other sizes");
-  if (out.data.size() != batches[0].size() * frees[0].size() * frees[1].size())
+  if (out.values.size() != batches[0].size() * frees[0].size() * frees[1].size())
     return of.fault("a product of other sizes than its operands");
   std::size_t next = 0;
   for (std::size_t n = 0; n < batches[0].size(); ++n)
     for (const std::int64_t i : frees[0])
       for (const std::int64_t j : frees[1]) {
-        const double* const x = a.data.data() + batches[0][n] + i;
-        const double* const y = b.data.data() + batches[1][n] + j;
+        const double* const x = a.values.data() + batches[0][n] + i;
+        const double* const y = b.values.data() + batches[1][n] + j;
         double sum = 0.0;
         for (std::size_t k = 0; k < sums[0].size(); ++k) sum += x[sums[0][k]] * y[sums[1][k]];
-        out.data.at(next++) = held(*out.element, sum);
+        out.values.at(next++) = held(*out.element, sum);
       }
   return single(std::move(out));
 }
@@ -65,24 +66,24 @@ Evaluation dot(const Evaluated& of, const Array& a, const Array& b, Array out) {
 /// Rows [m, k] in groups of given sizes, each with a matrix [k, n] of its own; rows of no group are zeros.
 Evaluation ragged_dot(const Evaluated& of, const Arrays& in, Array out) {
   const Array &rows = *in[0], &matrices = *in[1], &sizes = *in[2];
-  if (rows.dims.size() != 2 || matrices.dims.size() != 3 || of.numbers("rhs_group_dims") != Dims{0} ||
-      rows.dims[1] != matrices.dims[1] || sizes.data.size() != as_size(matrices.dims[0]) ||
+  if (rows.shape.size() != 2 || matrices.shape.size() != 3 || of.numbers("rhs_group_dims") != Dims{0} ||
+      rows.shape[1] != matrices.shape[1] || sizes.values.size() != as_size(matrices.shape[0]) ||
       of.numbers("lhs_contracting_dims") != Dims{1} || of.numbers("rhs_contracting_dims") != Dims{1})
     return of.fault("a ragged product of this form is not executed; rows [m, k] and matrices [groups, k, n] are");
-  const std::size_t k = as_size(rows.dims[1]), n = as_size(matrices.dims[2]);
+  const std::size_t k = as_size(rows.shape[1]), n = as_size(matrices.shape[2]);
   std::size_t row = 0;
-  for (std::size_t group = 0; group < sizes.data.size(); ++group) {
-    if (std::isnan(sizes.data.at(group))) {
-      out.data.assign(out.data.size(), absent());
+  for (std::size_t group = 0; group < sizes.values.size(); ++group) {
+    if (std::isnan(sizes.values.at(group))) {
+      out.values.assign(out.values.size(), absent());
       break;
     }
-    for (std::size_t left = static_cast<std::size_t>(sizes.data.at(group)); left > 0 && row < as_size(rows.dims[0]);
+    for (std::size_t left = static_cast<std::size_t>(sizes.values.at(group)); left > 0 && row < as_size(rows.shape[0]);
          --left, ++row)
       for (std::size_t j = 0; j < n; ++j) {
         double sum = 0.0;
         for (std::size_t i = 0; i < k; ++i)
-          sum += rows.data.at(row * k + i) * matrices.data.at((group * k + i) * n + j);
-        out.data.at(row * n + j) = held(*out.element, sum);
+          sum += rows.values.at(row * k + i) * matrices.values.at((group * k + i) * n + j);
+        out.values.at(row * n + j) = held(*out.element, sum);
       }
   }
   return single(std::move(out));
@@ -92,27 +93,13 @@ Evaluation ragged_dot(const Evaluated& of, const Arrays& in, Array out) {
 struct Window {
   Dims size, stride, low, spread, step, reversed;
 
-  static Window of(std::string_view text, std::size_t rank) {
-    Window out;
-    const auto words = [&](std::string_view key, std::int64_t usual, bool pairs) {
-      Dims found(rank, usual);
-      const std::size_t at = text.find(key);
-      if (at == std::string_view::npos) return found;
-      std::string_view rest = text.substr(at + key.size());
-      rest = rest.substr(0, rest.find_first_of(" }"));
-      const std::vector<std::string> parts = split(rest, 'x');
-      for (std::size_t i = 0; i < std::min(rank, parts.size()); ++i)
-        found[i] = static_cast<std::int64_t>(
-            parse_number(pairs ? parts[i].substr(0, parts[i].find('_')) : parts[i]).value_or(0.0));
-      return found;
+  static Window of(const Instruction& at, std::size_t rank) {
+    const auto words = [&](std::string_view key, double usual) {
+      const std::vector<double> found = window_numbers(at.attribute("window"), key, usual, rank);
+      return Dims(found.begin(), found.end());
     };
-    out.size = words("size=", 1, false);
-    out.stride = words("stride=", 1, false);
-    out.low = words("pad=", 0, true);
-    out.spread = words("lhs_dilate=", 1, false);
-    out.step = words("rhs_dilate=", 1, false);
-    out.reversed = words("reversed=", 0, false);
-    return out;
+    return {words("size=", 1),       words("stride=", 1),     words("pad=", 0),
+            words("lhs_dilate=", 1), words("rhs_dilate=", 1), words("reversed=", 0)};
   }
 
   /// The element that a place of the window covers, of a dimension of some size; nothing for padding.
@@ -134,22 +121,20 @@ struct Window {
 };
 
 Evaluation convolution(const Evaluated& of, const Array& in, const Array& kernel, Array out) {
-  const std::string_view text = of.at.attribute("dim_labels");
-  const std::size_t under = text.find('_'), arrow = text.find("->");
-  if (under == std::string_view::npos || arrow == std::string_view::npos) return of.fault("a convolution has labels");
-  const std::string_view labels[3] = {text.substr(0, under), text.substr(under + 1, arrow - under - 1),
-                                      text.substr(arrow + 2)};
+  const auto found = convolution_labels(of.at);
+  if (!found) return of.fault("a convolution has labels");
+  const auto& labels = *found;
   const Array* const arrays[3] = {&in, &kernel, &out};
   Dims strides[3];
-  for (int i = 0; i < 3; ++i) {
-    if (labels[i].size() != arrays[i]->dims.size()) return of.fault("labels for each dimension");
-    strides[i] = strides_of(arrays[i]->dims);
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (labels[i].size() != arrays[i]->shape.size()) return of.fault("labels for each dimension");
+    strides[i] = strides_of(arrays[i]->shape);
   }
-  const auto dim = [&](int which, char label) { return labels[which].find(label); };
-  const auto size = [&](int which, char label) { return arrays[which]->dims.at(dim(which, label)); };
-  const auto stride = [&](int which, char label) { return strides[which].at(dim(which, label)); };
+  const auto dim = [&](std::size_t which, char label) { return labels[which].find(label); };
+  const auto size = [&](std::size_t which, char label) { return arrays[which]->shape.at(dim(which, label)); };
+  const auto stride = [&](std::size_t which, char label) { return strides[which].at(dim(which, label)); };
   const std::size_t rank = labels[0].size() - 2;
-  const Window window = Window::of(of.at.attribute("window"), rank);
+  const Window window = Window::of(of.at, rank);
   const auto count = [&](std::string_view key) {
     return static_cast<std::int64_t>(parse_number(of.at.attribute(key)).value_or(1.0));
   };
@@ -181,12 +166,12 @@ Evaluation convolution(const Evaluated& of, const Array& in, const Array& kernel
           }
           if (!inside) continue;
           for (std::int64_t i = 0; i < inputs; ++i)
-            sum += in.data.at(as_size(from + (first_input + i) * stride(0, 'f'))) *
-                   kernel.data.at(as_size(with + i * stride(1, 'i')));
+            sum += in.values.at(as_size(from + (first_input + i) * stride(0, 'f'))) *
+                   kernel.values.at(as_size(with + i * stride(1, 'i')));
         }
         std::int64_t to = b * stride(2, 'b') + f * stride(2, 'f');
         for (std::size_t d = 0; d < rank; ++d) to += at.at[d] * stride(2, static_cast<char>('0' + d));
-        out.data.at(as_size(to)) = held(*out.element, sum);
+        out.values.at(as_size(to)) = held(*out.element, sum);
       }
     }
   return single(std::move(out));
@@ -199,36 +184,36 @@ Evaluation reduce(const Evaluated& of, const Arrays& in, const std::vector<Shape
   const Dims gone = of.numbers("dimensions");
   ASSAY_TRY(body, Body::of(of));
   if (body.results() != arrays) return of.fault("a body makes one element for each array");
-  const Dims kept = places(*in[0], others(in[0]->dims.size(), gone, {})), summed = places(*in[0], gone);
+  const Dims kept = places(*in[0], others(in[0]->shape.size(), gone, {})), summed = places(*in[0], gone);
   std::vector<Array> out;
   for (const Shape& shape : shapes) out.push_back(Array::of(shape));
-  if (kept.size() != out[0].data.size()) return of.fault("a reduction to other sizes");
+  if (kept.size() != out[0].values.size()) return of.fault("a reduction to other sizes");
   std::vector<double> both(2 * arrays);
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    for (std::size_t k = 0; k < arrays; ++k) both[k] = in[arrays + k]->data.at(0);
+    for (std::size_t k = 0; k < arrays; ++k) both[k] = in[arrays + k]->values.at(0);
     for (const std::int64_t at : summed) {
-      for (std::size_t k = 0; k < arrays; ++k) both[arrays + k] = in[k]->data.at(as_size(kept[i] + at));
+      for (std::size_t k = 0; k < arrays; ++k) both[arrays + k] = in[k]->values.at(as_size(kept[i] + at));
       const std::vector<double>& made = body(both);
       std::copy(made.begin(), made.end(), both.begin());
     }
-    for (std::size_t k = 0; k < arrays; ++k) out[k].data.at(i) = held(*out[k].element, both[k]);
+    for (std::size_t k = 0; k < arrays; ++k) out[k].values.at(i) = held(*out[k].element, both[k]);
   }
   return out;
 }
 
 Evaluation reduce_window(const Evaluated& of, const Array& in, const Array& start, Array out) {
   ASSAY_TRY(body, Body::of(of));
-  const Window window = Window::of(of.at.attribute("window"), in.dims.size());
+  const Window window = Window::of(of.at, in.shape.size());
   std::size_t next = 0;
-  for (Indices at(out.dims); !at.done(); at.next()) {
-    double value = start.data.at(0);
+  for (Indices at(out.shape); !at.done(); at.next()) {
+    double value = start.values.at(0);
     for (Indices within(window.size); !within.done(); within.next()) {
-      const auto from = window.place(at.at, within.at, in.dims);
+      const auto from = window.place(at.at, within.at, in.shape);
       if (!from) continue;
-      const std::vector<double>& made = body({value, in.data.at(*from)});
+      const std::vector<double>& made = body({value, in.values.at(*from)});
       value = made.front();
     }
-    out.data.at(next++) = held(*out.element, value);
+    out.values.at(next++) = held(*out.element, value);
   }
   return single(std::move(out));
 }
@@ -238,23 +223,23 @@ Evaluation select_and_scatter(const Evaluated& of, const Array& in, const Array&
                               Array out) {
   ASSAY_TRY(selects, Body::of(of));
   ASSAY_TRY(adds, Body::of(of, "scatter"));
-  const Window window = Window::of(of.at.attribute("window"), in.dims.size());
-  out.data.assign(out.data.size(), start.data.at(0));
+  const Window window = Window::of(of.at, in.shape.size());
+  out.values.assign(out.values.size(), start.values.at(0));
   std::size_t next = 0;
-  for (Indices at(source.dims); !at.done(); at.next(), ++next) {
+  for (Indices at(source.shape); !at.done(); at.next(), ++next) {
     std::optional<std::size_t> best;
     for (Indices within(window.size); !within.done(); within.next()) {
-      const auto from = window.place(at.at, within.at, in.dims);
+      const auto from = window.place(at.at, within.at, in.shape);
       if (!from) continue;
       if (best) {
-        const std::vector<double>& keeps = selects({in.data.at(*best), in.data.at(*from)});
+        const std::vector<double>& keeps = selects({in.values.at(*best), in.values.at(*from)});
         if (keeps.front() != 0.0) continue;
       }
       best = from;
     }
     if (!best) continue;
-    const std::vector<double>& made = adds({out.data.at(*best), source.data.at(next)});
-    out.data.at(*best) = made.front();
+    const std::vector<double>& made = adds({out.values.at(*best), source.values.at(next)});
+    out.values.at(*best) = made.front();
   }
   return single(std::move(out));
 }
@@ -266,16 +251,16 @@ struct Lines {
 
   static Lines of(const Array& array, std::int64_t dim) {
     Lines out;
-    out.starts = places(array, others(array.dims.size(), {dim}, {}));
-    out.stride = strides_of(array.dims).at(as_size(dim));
-    out.size = array.dims.at(as_size(dim));
+    out.starts = places(array, others(array.shape.size(), {dim}, {}));
+    out.stride = strides_of(array.shape).at(as_size(dim));
+    out.size = array.shape.at(as_size(dim));
     return out;
   }
 };
 
 Evaluation sort(const Evaluated& of, const Arrays& in) {
   const Dims along = of.numbers("dimensions");
-  if (along.size() != 1 || as_size(along[0]) >= in[0]->dims.size()) return of.fault("a sort is along one dimension");
+  if (along.size() != 1 || as_size(along[0]) >= in[0]->shape.size()) return of.fault("a sort is along one dimension");
   ASSAY_TRY(body, Body::of(of));
   std::vector<Array> out;
   for (const Array* array : in) out.push_back(*array);
@@ -286,8 +271,8 @@ Evaluation sort(const Evaluated& of, const Arrays& in) {
     std::iota(order.begin(), order.end(), 0);
     const auto before = [&](std::int64_t a, std::int64_t b) {
       for (std::size_t k = 0; k < in.size(); ++k) {  // of each array both elements, next to each other
-        both[2 * k] = in[k]->data.at(as_size(start + a * lines.stride));
-        both[2 * k + 1] = in[k]->data.at(as_size(start + b * lines.stride));
+        both[2 * k] = in[k]->values.at(as_size(start + a * lines.stride));
+        both[2 * k + 1] = in[k]->values.at(as_size(start + b * lines.stride));
       }
       return body(both).front() == 1.0;
     };
@@ -296,17 +281,17 @@ Evaluation sort(const Evaluated& of, const Arrays& in) {
     for (const std::int64_t i : order) sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), i, before), i);
     for (std::size_t k = 0; k < in.size(); ++k)
       for (std::size_t i = 0; i < sorted.size(); ++i)
-        out[k].data.at(as_size(start + static_cast<std::int64_t>(i) * lines.stride)) =
-            in[k]->data.at(as_size(start + sorted[i] * lines.stride));
+        out[k].values.at(as_size(start + static_cast<std::int64_t>(i) * lines.stride)) =
+            in[k]->values.at(as_size(start + sorted[i] * lines.stride));
   }
   return out;
 }
 
 /// The largest elements of the last dimension and their places, the first of equals first.
 Evaluation top_k(const Evaluated& of, const Array& in, const std::vector<Shape>& shapes) {
-  if (shapes.size() != 2 || in.dims.empty()) return of.fault("the largest elements and their places");
+  if (shapes.size() != 2 || in.shape.empty()) return of.fault("the largest elements and their places");
   std::vector<Array> out{Array::of(shapes[0]), Array::of(shapes[1])};
-  const Lines lines = Lines::of(in, static_cast<std::int64_t>(in.dims.size()) - 1);
+  const Lines lines = Lines::of(in, static_cast<std::int64_t>(in.shape.size()) - 1);
   const std::size_t k = as_size(shapes[0].dims.back());
   if (k > as_size(lines.size)) return of.fault("more elements than there are");
   std::size_t next = 0;
@@ -314,13 +299,13 @@ Evaluation top_k(const Evaluated& of, const Array& in, const std::vector<Shape>&
     std::vector<std::int64_t> order(as_size(lines.size));
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](std::int64_t i) {
-      const double value = in.data.at(as_size(start + i));
+      const double value = in.values.at(as_size(start + i));
       return std::isnan(value) ? HUGE_VAL : value;
     };
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return key(a) > key(b); });
     for (std::size_t i = 0; i < k; ++i, ++next) {
-      out[0].data.at(next) = in.data.at(as_size(start + order[i]));
-      out[1].data.at(next) = static_cast<double>(order[i]);
+      out[0].values.at(next) = in.values.at(as_size(start + order[i]));
+      out[1].values.at(next) = static_cast<double>(order[i]);
     }
   }
   return out;
@@ -356,7 +341,7 @@ Result<Body> Body::of(const Evaluated& operation, std::string_view key) {
       step.parameter = as_size(number[0]);
     } else if (at.opcode == "constant") {
       ASSAY_TRY(value, constant_array(at.argument, at.shape, operation.module.where(at)));
-      out.values_[i] = value.data.at(0);
+      out.values_[i] = value.values.at(0);
     } else {
       Instruction copy;  // what a sharding constraint is, of a single number
       copy.opcode = "copy";

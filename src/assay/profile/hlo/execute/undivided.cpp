@@ -96,7 +96,7 @@ std::vector<Array> drawn_inputs(const Module& module, std::uint64_t seed) {
     if (out.size() <= number) out.resize(number + 1);
     Array& array = out[number] = Array::of(parameter.shape);
     const bool truth = parameter.shape.element && parameter.shape.element->name == "pred";
-    for (double& value : array.data)
+    for (double& value : array.values)
       value = array.is_float() ? static_cast<double>(static_cast<std::int64_t>(random() % 31) - 15) / 16.0
                                : static_cast<double>(random() % (truth ? 2 : 8));
   }
@@ -104,10 +104,10 @@ std::vector<Array> drawn_inputs(const Module& module, std::uint64_t seed) {
 }
 
 double difference(const Array& array, const Array& expected) {
-  if (array.data.size() != expected.data.size()) return HUGE_VAL;
+  if (array.values.size() != expected.values.size()) return HUGE_VAL;
   double largest = 0.0, most = 0.0;
-  for (std::size_t i = 0; i < expected.data.size(); ++i) {
-    const double a = array.data[i], b = expected.data[i];
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const double a = array.values[i], b = expected.values[i];
     if (a == b || (std::isnan(a) && std::isnan(b))) {
       if (std::isfinite(b)) largest = std::max(largest, std::abs(b));
       continue;

@@ -258,32 +258,7 @@ class GraphWriter {
   PartitionGraph graph_;
 };
 
-/// Places where axes begin and end, as steps of device numbers.
-void add_cuts(const Sharding& sharding, std::set<std::int64_t>& cuts) {
-  const auto add = [&](const StridedAxis& step) {
-    cuts.insert(step.stride);
-    cuts.insert(step.stride * step.size);
-  };
-  for (const auto& steps : sharding.steps) std::for_each(steps.begin(), steps.end(), add);
-  if (!sharding.steps.empty()) return;
-  for (std::size_t d = 0; d < sharding.tiles.size(); ++d)
-    for (const StridedAxis& step : strided_axes(sharding, d)) add(step);
-}
-
 }  // namespace
-
-Result<std::optional<Sharding>> stated_sharding(const Module& module, std::string_view gspmd, std::string_view shardy,
-                                                const Instruction& instruction) {
-  std::optional<Sharding> out;
-  const std::size_t sdy = shardy.find("#sdy.sharding<");
-  if (gspmd.empty() && (sdy == std::string_view::npos || module.mesh.empty())) return out;
-  auto read = sdy != std::string_view::npos && !module.mesh.empty()
-                  ? parse_sdy_sharding(shardy.substr(sdy), module.mesh, "")
-                  : parse_sharding(gspmd, "");
-  if (!read) return fail(module.where(instruction), read.error().what, read.error().hint);
-  out = std::move(*read);
-  return out;
-}
 
 Result<std::vector<Sharding>> sharding_list(const Module& module, const Instruction& instruction,
                                             std::string_view key) {
@@ -322,14 +297,7 @@ program::AxisSet PartitionMesh::axes_of(std::string_view names) const {
 program::Sharding placed_sharding(const PartitionMesh& mesh, const Sharding& sharding, std::size_t rank) {
   program::Sharding out;
   for (std::size_t d = 0; d < std::min({sharding.tiles.size(), rank, program::max_tensor_rank}); ++d) {
-    std::vector<StridedAxis> steps;
-    if (!sharding.steps.empty()) {
-      steps = sharding.steps[d];
-    } else {
-      steps = strided_axes(sharding, d);
-      std::reverse(steps.begin(), steps.end());
-    }
-    for (const StridedAxis& step : steps)
+    for (const StridedAxis& step : steps_of(sharding, d))
       for (const int axis : mesh.covered(step).axes()) out.dims[d] = out.dims[d].pushed(axis);
   }
   return out;
@@ -357,20 +325,13 @@ Result<PartitionMesh> partition_mesh(const Module& module) {
     }
   PartitionMesh out;
   out.named = module.mesh;
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // size and stride, the most minor first
-  std::int64_t stride = 1;
-  cuts.insert(devices);
-  for (const std::int64_t cut : cuts) {
-    if (cut <= stride || cut > devices || cut % stride != 0) continue;
-    axes.emplace_back(cut / stride, stride);
-    stride = cut;
-  }
+  const std::vector<ProgramAxis> axes = axes_between(cuts, devices);
   if (axes.size() > static_cast<std::size_t>(program::max_mesh_axes))
     return fail(module.file, fmt::format("the shardings cut the mesh into {} axes", axes.size()),
                 fmt::format("at most {} are planned", program::max_mesh_axes));
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    out.mesh.axes.push_back({fmt::format("A{}", out.mesh.axes.size()), axis->first});
-    out.strides.push_back(axis->second);
+  for (const ProgramAxis& axis : axes) {
+    out.mesh.axes.push_back({axis.name, axis.size});
+    out.strides.push_back(axis.stride);
   }
   for (std::int64_t step = devices; const NamedAxis& axis : module.mesh) {
     step /= axis.second;

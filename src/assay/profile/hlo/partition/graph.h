@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "assay/profile/hlo/module.h"
-#include "assay/profile/hlo/sharding.h"
+#include "assay/profile/hlo/mesh.h"
 #include "assay/program/form/sharding.h"
 
 namespace assay::hlo {
@@ -64,9 +63,6 @@ Result<PartitionMesh> partition_mesh(const Module& module);
 program::Sharding placed_sharding(const PartitionMesh& mesh, const Sharding& sharding, std::size_t rank);
 /// The shardings of a list: [<@mesh, [{"X"}]>, <@mesh, [{}]>].
 Result<std::vector<Sharding>> sharding_list(const Module& module, const Instruction& at, std::string_view key);
-/// The sharding that an instruction states, if any.
-Result<std::optional<Sharding>> stated_sharding(const Module& module, std::string_view gspmd, std::string_view shardy,
-                                                const Instruction& at);
 
 Result<PartitionGraph> partition_graph(const Module& module, const PartitionMesh& mesh);
 

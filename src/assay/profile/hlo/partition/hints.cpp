@@ -241,4 +241,38 @@ Result<PartitionHints> partition_hints(const Module& module, const PartitionGrap
   return Spreading(module, graph, mesh, rows, order, pin).run();
 }
 
+std::vector<PartitionPin> partition_pins(const PartitionGraph& graph, const PartitionMesh& over,
+                                         const std::vector<program::Sharding>& homes,
+                                         const std::vector<double>& moved) {
+  const program::Mesh& mesh = over.mesh;
+  std::vector<int> order;
+  for (std::size_t value = 0; value < moved.size(); ++value)
+    if (moved[value] > 0.0) order.push_back(static_cast<int>(value));
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return moved[at(a)] > moved[at(b)]; });
+  std::vector<PartitionPin> out;
+  std::vector<const Instruction*> seen;
+  for (const int value : order) {
+    const PartitionOperation& of = graph.operations[at(graph.values[at(value)].operation)];
+    const Shape& shape = graph.shape(value);
+    const bool plain = of.kind == PartitionOperation::Kind::plain && of.out.size() == 1;
+    if (!plain || std::find(seen.begin(), seen.end(), of.at) != seen.end()) continue;
+    seen.push_back(of.at);
+    for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis) {
+      if (graph.values[at(value)].manual & program::axis_bit(axis)) continue;
+      for (std::size_t d = 0; d <= std::min(shape.dims.size(), program::max_tensor_rank - 1); ++d) {
+        PartitionPin pin{of.at, shape, homes[at(value)]};
+        pin.sharding.unreduced = 0;
+        for (AxisList& list : pin.sharding.dims) list = without_axes(list, program::axis_bit(axis));
+        if (d < shape.dims.size()) {
+          pin.sharding.dims[d] = pin.sharding.dims[d].pushed(axis);
+          const double shards = program::shard_count(mesh, pin.sharding.dims[d].set());
+          if (shape.dims[d] % static_cast<std::int64_t>(shards) != 0) continue;
+        }
+        if (!(pin.sharding == homes[at(value)])) out.push_back(std::move(pin));
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace assay::hlo

@@ -32,4 +32,9 @@ Result<PartitionHints> partition_hints(const Module& module, const PartitionGrap
                                        const std::vector<PartitionRows>& rows, const SpreadOrder& order,
                                        const PartitionPin* pin = nullptr);
 
+/// Constraints that could help a plan: other places for what moves in it, the costliest first. `homes` and `moved` are
+/// of each value: where it would lie best, and what its movements cost.
+std::vector<PartitionPin> partition_pins(const PartitionGraph& graph, const PartitionMesh& mesh,
+                                         const std::vector<program::Sharding>& homes, const std::vector<double>& moved);
+
 }  // namespace assay::hlo

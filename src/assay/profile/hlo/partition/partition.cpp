@@ -15,13 +15,6 @@ using program::AxisList;
 using program::AxisSet;
 using Split = program::Sharding;  // of a value; of an operation see Division
 
-/// A value as some computation has it.
-struct Form {
-  int region = 0;
-  Split sharding;
-  std::uint32_t instruction = 0;
-};
-
 class PartitionPlanner {
  public:
   PartitionPlanner(const Module& module, PartitionPricing& pricing, PartitionHints hints, const PartitionPin* pin)
@@ -30,12 +23,8 @@ class PartitionPlanner {
         graph_(pricing.graph()),
         mesh_(pricing.mesh()),
         rows_(pricing.rows()),
-        hints_(std::move(hints)),
-        pin_(pin),
-        forms_(graph_.values.size()),
-        cheap_(graph_.operations.size(), 0) {
-    find_cheap();
-  }
+        choice_(pricing, std::move(hints)),
+        pin_(pin) {}
 
   Result<PartitionedProgram> run() {
     out_.mesh = mesh_;
@@ -62,15 +51,11 @@ class PartitionPlanner {
     out_.steps = std::move(open_.back().steps);
     Computation& entry = open_.back().computation;
     entry.name = "main";
-    if (results.size() == 1) {
-      entry.root = results.front();
-    } else {
-      entry.root = add_tuple(results);
-    }
+    entry.root = results.size() == 1 ? results.front() : add_tuple(results);
     made.result = entry.instructions[entry.root].shape;
     made.entry = static_cast<std::uint32_t>(made.computations.size());
     made.computations.push_back(std::move(entry));
-    for (Split& sharding : hints_.shardings) out_.homes.push_back(sharding);
+    out_.homes = hints_.shardings;
     return std::move(out_);
   }
 
@@ -85,64 +70,19 @@ class PartitionPlanner {
   };
   PartitionStep& step(PartitionStep step) { return open_.back().steps.emplace_back(std::move(step)); }
 
-  // --- what is cheap to recompute
-  /// Constants, counts and what is made of them alone, element by element: each device makes the part that it needs.
-  void find_cheap() {
-    constexpr int deepest = 16;
-    for (std::size_t i = 0; i < graph_.operations.size(); ++i) {
-      const PartitionOperation& of = graph_.operations[i];
-      if (of.kind != PartitionOperation::Kind::plain) continue;
-      const std::string_view opcode = of.at->opcode;
-      int depth = opcode == "constant" || opcode == "iota" ? 1 : 0;
-      if (is_element_wise(opcode) || opcode == "broadcast") {
-        depth = 1;
-        for (std::size_t k = 0; k < of.in.size(); ++k) {
-          const bool scalar = opcode == "broadcast" && graph_.shape(of.in[k]).dims.empty();
-          const int below = cheap_[at(graph_.values[at(of.in[k])].operation)];
-          if (!scalar && below == 0) depth = deepest;
-          depth = std::max(depth, scalar ? 1 : below + 1);
-        }
-      }
-      cheap_[i] = depth > 0 && depth < deepest ? depth : 0;
-    }
-  }
-
-  bool is_cheap(int value) const { return cheap_[at(graph_.values[at(value)].operation)] > 0; }
-
-  /// The cheapest way from any form of a value to the one that is needed.
-  double need_cost(int value, const Split& wanted) {
-    if (is_cheap(value)) return wanted.unreduced ? impossible : 0.0;
-    double best = impossible;
-    for (const Form& form : forms_[at(value)]) best = std::min(best, pricing_.move_cost(value, form.sharding, wanted));
-    return best;
-  }
-
   // --- writing instructions
   Computation& here() { return open_.back().computation; }
-  std::string_view made(std::string text) { return out_.module.made->emplace_back(std::move(text)); }
+  std::string_view made(std::string text) { return out_.module.keep(std::move(text)); }
 
   std::uint32_t add(Instruction instruction) {
     here().instructions.push_back(std::move(instruction));
     return static_cast<std::uint32_t>(here().instructions.size() - 1);
   }
   std::uint32_t add_tuple(const std::vector<std::uint32_t>& members) {
-    Instruction tuple;
-    tuple.opcode = "tuple";
-    tuple.name = made(fmt::format("tuple.{}", ++count_));
-    tuple.operands = members;
-    tuple.shape.is_tuple = true;
-    for (const std::uint32_t member : members) tuple.shape.members.push_back(here().instructions[member].shape);
-    return add(std::move(tuple));
+    return add(tuple_of(here(), members, made(fmt::format("tuple.{}", ++count_))));
   }
-  std::uint32_t add_member(std::uint32_t tuple, std::size_t index, const Shape& shape) {
-    Instruction member;
-    member.opcode = "get-tuple-element";
-    member.name = made(fmt::format("member.{}", ++count_));
-    member.operands = {tuple};
-    member.shape = shape;
-    member.attributes.emplace_back("index", made(fmt::format("{}", index)));
-    member.offset = here().instructions[tuple].offset;
-    return add(std::move(member));
+  std::uint32_t add_member(std::uint32_t tuple, std::size_t index) {
+    return add(member_of(here(), tuple, made(std::to_string(index)), made(fmt::format("member.{}", ++count_))));
   }
 
   /// Groups along axes, as HLO writes them with the names of the mesh.
@@ -164,7 +104,7 @@ class PartitionPlanner {
   }
 
   /// Moves a value along a route; each step is an instruction.
-  std::uint32_t travel(int value, const Form& from, const Split& to) {
+  std::uint32_t travel(int value, const PartitionForm& from, const Split& to) {
     std::uint32_t now = from.instruction;
     if (from.sharding == to) return now;
     const Route& way = pricing_.route(value, from.sharding, to);
@@ -192,7 +132,7 @@ class PartitionPlanner {
   }
 
   /// A form in this computation; one of a computation around it is captured.
-  Form brought(int value, const Form& form) {
+  PartitionForm brought(int value, const PartitionForm& form) {
     if (form.region == open_.back().region) return form;
     Instruction copy;
     copy.opcode = "captured";
@@ -204,7 +144,7 @@ class PartitionPlanner {
   /// The instruction of a value in a sharding.
   std::uint32_t needed(int value, const Split& wanted) {
     constexpr double elsewhere = 1e-12;  // between equal costs, a form of this computation
-    const std::vector<Form>& forms = forms_[at(value)];
+    const std::vector<PartitionForm>& forms = forms_[at(value)];
     std::size_t best = forms.size();
     double least = impossible;
     for (std::size_t i = 0; i < forms.size(); ++i) {
@@ -215,7 +155,7 @@ class PartitionPlanner {
         best = i;
       }
     }
-    if (is_cheap(value) &&
+    if (choice_.is_cheap(value) &&
         !(best < forms.size() && forms[best].region == open_.back().region && forms[best].sharding == wanted)) {
       remake(graph_.values[at(value)].operation, wanted);
       return forms_[at(value)].back().instruction;
@@ -223,7 +163,7 @@ class PartitionPlanner {
     if (best == forms.size())
       throw InternalError(
           fmt::format("{}: a value has no form", graph_.operations[at(graph_.values[at(value)].operation)].at->name));
-    const Form form = forms[best];
+    const PartitionForm form = forms[best];
     return travel(value, brought(value, form), wanted);
   }
 
@@ -237,115 +177,6 @@ class PartitionPlanner {
     write(number, division);
   }
 
-  /// Where the result goes once partial sums end.
-  Split home(int value) const {
-    Split out = hints_.shardings[at(value)];
-    out.unreduced = 0;
-    return out;
-  }
-
-  double cost_of(int number, const Division& division) {
-    const PartitionOperation& of = graph_.operations[at(number)];
-    double cost = 0.0;
-    for (std::size_t k = 0; k < of.in.size(); ++k) {
-      cost += need_cost(of.in[k], pricing_.operand_split(number, division, k));
-      if (cost == impossible) return cost;
-    }
-    const Split made = pricing_.result_split(number, division);
-    for (const int value : of.out) {
-      cost += pricing_.move_cost(value, made, home(value));
-      cost += pricing_.held_cost(value, made);
-    }
-    return cost + pricing_.flop_cost(number, division);
-  }
-  /// What each axis may do: split a row that an operand or the result's home has it on, stay a partial sum, or nothing.
-  struct Choices {
-    int axis;
-    std::vector<int> rows;
-    bool partial = false;
-  };
-  std::vector<Choices> choices_of(int number, std::vector<AxisList>& orders) const {
-    const PartitionOperation& of = graph_.operations[at(number)];
-    const auto& rows = rows_[at(number)].rows;
-    std::vector<Choices> out;
-    AxisSet manual = 0;
-    for (const int value : of.out) manual |= graph_.values[at(value)].manual;
-    for (int axis = 0; axis < static_cast<int>(mesh_.mesh.axes.size()); ++axis) {
-      const AxisSet bit = program::axis_bit(axis);
-      if (manual & bit) continue;
-      Choices choice{axis, {}, false};
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        if (rows[r].kind == PartitionRow::Kind::whole) continue;
-        bool there = false;
-        const auto look = [&](const Split& sharding, int dim) {
-          if (dim < 0 || at(dim) >= program::max_tensor_rank) return;
-          const AxisList list = sharding.dims[at(dim)];
-          if (!list.has(axis)) return;
-          there = true;
-          if (std::find(orders.begin(), orders.end(), list) == orders.end()) orders.push_back(list);
-        };
-        for (std::size_t k = 0; k < of.in.size(); ++k) {
-          if (is_cheap(of.in[k])) continue;
-          for (const Form& form : forms_[at(of.in[k])]) look(form.sharding, rows[r].operand[k]);
-          look(hints_.shardings[at(of.in[k])], rows[r].operand[k]);
-        }
-        for (const int value : of.out) look(hints_.shardings[at(value)], rows[r].result);
-        if (there) choice.rows.push_back(static_cast<int>(r));
-      }
-      for (std::size_t k = 0; k < of.in.size(); ++k)
-        for (const Form& form : forms_[at(of.in[k])])
-          choice.partial = choice.partial || (rows_[at(number)].linear.size() > k && rows_[at(number)].linear[k] &&
-                                              (form.sharding.unreduced & bit));
-      if (!choice.rows.empty() || choice.partial) out.push_back(std::move(choice));
-    }
-    return out;
-  }
-
-  Division chosen(int number) {
-    const PartitionOperation& of = graph_.operations[at(number)];
-    const PartitionRows& rows = rows_[at(number)];
-    std::vector<AxisList> orders;
-    const std::vector<Choices> choices = choices_of(number, orders);
-    Division best = pricing_.empty_division(number), trial = best;
-    if (choices.empty()) return best;
-    double least = impossible;
-    std::vector<AxisSet> sets(rows.rows.size(), 0);
-    int left = 600;
-    const auto descend = [&](const auto& self, std::size_t i) -> void {
-      if (left <= 0) return;
-      if (i == choices.size()) {
-        --left;
-        for (std::size_t r = 0; r < sets.size(); ++r) trial.rows[r] = program::ordered(mesh_.mesh, sets[r], orders);
-        const double cost = cost_of(number, trial);
-        if (cost < least) {
-          least = cost;
-          best = trial;
-        }
-        return;
-      }
-      const AxisSet bit = program::axis_bit(choices[i].axis);
-      for (const int r : choices[i].rows) {
-        const auto count = static_cast<std::int64_t>(program::shard_count(mesh_.mesh, sets[at(r)] | bit));
-        const bool everywhere = rows.rows[at(r)].size % count == 0;
-        if (!everywhere) continue;
-        sets[at(r)] |= bit;
-        self(self, i + 1);
-        sets[at(r)] &= ~bit;
-      }
-      if (choices[i].partial)
-        for (std::size_t k = 0; k < of.in.size(); ++k) {
-          if (!rows.linear[k] || (rows.together && k > 0)) continue;
-          for (std::size_t other = 0; other < of.in.size(); ++other)
-            if (other == k || (rows.together && rows.linear[other])) trial.partial[other] |= bit;
-          self(self, i + 1);
-          for (AxisSet& partial : trial.partial) partial &= ~bit;
-        }
-      self(self, i + 1);
-    };
-    descend(descend, 0);
-    return best;
-  }
-
   // --- operations
   void plan_region(int region) {
     for (const int number : graph_.regions[at(region)].operations) {
@@ -356,14 +187,12 @@ class PartitionPlanner {
         case Kind::parameter:
           if (of.at->opcode == "parameter") program_parameter(of);
           break;
-        case Kind::constraint: {
-          pass(of, 0, home(of.out.front()));
+        case Kind::constraint:
+          pass(of, 0, choice_.home(of.out.front()));
           break;
-        }
-        case Kind::enter: {
+        case Kind::enter:
           enter(of);
           break;
-        }
         case Kind::leave:
           leave(of);
           break;
@@ -374,11 +203,12 @@ class PartitionPlanner {
           branch(number);
           break;
         case Kind::plain:
-          if (cheap_[at(number)] > 0) break;  // where somebody needs it
+          if (choice_.remakes(number)) break;  // where somebody needs it
           if (of.at->opcode == "optimization-barrier")
-            for (std::size_t i = 0; i < std::min(of.in.size(), of.out.size()); ++i) pass(of, i, home(of.out[i]));
+            for (std::size_t i = 0; i < std::min(of.in.size(), of.out.size()); ++i)
+              pass(of, i, choice_.home(of.out[i]));
           else
-            write(number, chosen(number));
+            write(number, choice_.chosen(number));
       }
     }
   }
@@ -388,26 +218,23 @@ class PartitionPlanner {
     return {std::string(instruction.name), graph_.shape(value), sharding, instruction.offset};
   }
 
-  Form keep(int value, const Split& sharding, std::uint32_t instruction) {
+  PartitionForm keep(int value, const Split& sharding, std::uint32_t instruction) {
     open_.back().values.push_back(value);
-    return forms_[at(value)].emplace_back(Form{open_.back().region, sharding, instruction});
+    return forms_[at(value)].emplace_back(PartitionForm{open_.back().region, sharding, instruction});
   }
 
   void program_parameter(const PartitionOperation& of) {
     const int value = of.out.front();
     Instruction parameter = *of.at;
-    const Split sharding = home(value);
+    const Split sharding = choice_.home(value);
     parameter.shape = pricing_.local_shape(graph_.shape(value), sharding);
-    if (module_parameters() <= at(of.number)) {
-      out_.module.parameters.resize(at(of.number) + 1);
-      out_.inputs.resize(at(of.number) + 1);
-    }
+    out_.inputs.resize(std::max(out_.inputs.size(), at(of.number) + 1));
+    out_.module.parameters.resize(out_.inputs.size());
     out_.module.parameters[at(of.number)] = parameter.shape;
     out_.inputs[at(of.number)] = divided(value, sharding);
     keep(value, sharding, add(std::move(parameter)));
     step({.kind = PartitionStep::Kind::parameter, .operation = of.number, .value = value, .to = sharding});
   }
-  std::size_t module_parameters() const { return out_.module.parameters.size(); }
 
   /// A result that is its operand, in a sharding.
   void pass(const PartitionOperation& of, std::size_t i, const Split& sharding) {
@@ -461,30 +288,25 @@ class PartitionPlanner {
       parameter.shape.is_tuple = true;
       for (std::size_t i = 0; i < inside.parameters.size(); ++i)
         parameter.shape.members.push_back(pricing_.local_shape(graph_.shape(inside.parameters[i]), parameters[i]));
-      const std::vector<Shape> shapes = parameter.shape.members;
       const std::uint32_t tuple = add(std::move(parameter));
-      for (std::size_t i = 0; i < shapes.size(); ++i)
-        keep(inside.parameters[i], parameters[i], add_member(tuple, i, shapes[i]));
+      for (std::size_t i = 0; i < inside.parameters.size(); ++i)
+        keep(inside.parameters[i], parameters[i], add_member(tuple, i));
     }
     plan_region(region);
     std::vector<std::uint32_t> made_results;
     for (std::size_t i = 0; i < inside.results.size(); ++i)
       made_results.push_back(needed(inside.results[i], results[i]));
-    const bool single =
-        inside.parameters.empty() ? made_results.size() == 1 : results.size() == 1 && is_predicate(inside.results[0]);
+    const Shape* const only = made_results.size() == 1 ? &graph_.shape(inside.results.front()) : nullptr;
+    const bool tests = only && only->element && only->element->name == "pred" && only->dims.empty();
+    const bool single = only && (inside.parameters.empty() || tests);
     here().root = single ? made_results.front() : add_tuple(made_results);
     here().name = made(std::move(name));
     for (const int value : open_.back().values)  // what was made here is not there outside
-      std::erase_if(forms_[at(value)], [&](const Form& form) { return form.region == region; });
-    Computation done = std::move(open_.back().computation);
+      std::erase_if(forms_[at(value)], [&](const PartitionForm& form) { return form.region == region; });
+    out_.module.computations.push_back(std::move(here()));
     inside_.push_back(std::move(open_.back().steps));
     open_.pop_back();
-    out_.module.computations.push_back(std::move(done));
     return static_cast<std::uint32_t>(out_.module.computations.size() - 1);
-  }
-  bool is_predicate(int value) const {
-    const Shape& shape = graph_.shape(value);
-    return shape.element && shape.element->name == "pred" && shape.dims.empty();
   }
 
   void loop(int number) {
@@ -492,7 +314,7 @@ class PartitionPlanner {
     std::vector<Split> carried;
     std::vector<std::uint32_t> initial;
     for (std::size_t i = 0; i < of.in.size(); ++i) {
-      carried.push_back(home(graph_.regions[at(of.regions[1])].parameters[i]));
+      carried.push_back(choice_.home(graph_.regions[at(of.regions[1])].parameters[i]));
       initial.push_back(needed(of.in[i], carried.back()));
     }
     Instruction loop;
@@ -507,9 +329,8 @@ class PartitionPlanner {
         plan_inside(of.regions[1], carried, carried, fmt::format("{}.body.{}", loop.name, ++count_), of.trips)};
     loop.callee_keys = {"condition", "body"};
     loop.shape = here().instructions[loop.operands.front()].shape;
-    const std::vector<Shape> shapes = loop.shape.members;
     const std::uint32_t all = add(std::move(loop));
-    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], carried[i], add_member(all, i, shapes[i]));
+    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], carried[i], add_member(all, i));
     add_inside(PartitionStep::Kind::loop, number, carried);
   }
   /// The step of an operation that runs the regions which were planned last.
@@ -531,7 +352,7 @@ class PartitionPlanner {
     std::vector<Split> results;
     std::vector<Shape> shapes;
     for (const int value : of.out) {
-      results.push_back(home(value));
+      results.push_back(choice_.home(value));
       shapes.push_back(pricing_.local_shape(graph_.shape(value), results.back()));
     }
     for (const int region : of.regions) {
@@ -553,19 +374,15 @@ class PartitionPlanner {
     instruction.shape.is_tuple = true;
     instruction.shape.members = shapes;
     const std::uint32_t all = add(std::move(instruction));
-    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], results[i], add_member(all, i, shapes[i]));
+    for (std::size_t i = 0; i < of.out.size(); ++i) keep(of.out[i], results[i], add_member(all, i));
   }
 
   /// Moves the operands and writes the operation as one device runs it.
   void write(int number, const Division& division) {
     const PartitionOperation& of = graph_.operations[at(number)];
-    Instruction copy;
-    copy.name = of.at->name;
-    copy.opcode = of.at->opcode;
-    copy.argument = of.at->argument;
-    copy.attributes = of.at->attributes;
-    copy.call = of.at->call;
-    copy.offset = of.at->offset;
+    Instruction copy = *of.at;
+    copy.operands = copy.callees = {};
+    copy.callee_keys = {};
     for (std::size_t k = 0; k < of.in.size(); ++k)
       copy.operands.push_back(needed(of.in[k], pricing_.operand_split(number, division, k)));
     if (const double halo = pricing_.halo_bytes(number, division); halo > 0.0) add_halo(number, division, copy);
@@ -626,10 +443,10 @@ class PartitionPlanner {
   const PartitionGraph& graph_;
   const PartitionMesh& mesh_;
   const std::vector<PartitionRows>& rows_;
-  PartitionHints hints_;
+  DivisionChooser choice_;
+  const PartitionHints& hints_ = choice_.hints();
+  std::vector<std::vector<PartitionForm>>& forms_ = choice_.forms;
   const PartitionPin* pin_;
-  std::vector<std::vector<Form>> forms_;  ///< of each value
-  std::vector<int> cheap_;                ///< of each operation; 0: not
   std::map<AxisSet, std::string_view> groups_;
   std::vector<Open> open_;
   std::vector<std::vector<PartitionStep>> inside_;  ///< of regions that are planned, until the step that runs them
@@ -687,38 +504,4 @@ Result<PartitionedProgram> Partitioner::with(const PartitionPin& pin) const {
 }
 
 const PartitionPricing& Partitioner::pricing() const { return workspace_->pricing; }
-
-std::vector<PartitionPin> Partitioner::candidates(const PartitionedProgram& best) const {
-  const PartitionGraph& graph = workspace_->graph;
-  const program::Mesh& mesh = workspace_->mesh.mesh;
-  std::vector<int> order;
-  for (std::size_t value = 0; value < best.moved.size(); ++value)
-    if (best.moved[value] > 0.0) order.push_back(static_cast<int>(value));
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return best.moved[at(a)] > best.moved[at(b)]; });
-  std::vector<PartitionPin> out;
-  std::vector<const Instruction*> seen;
-  for (const int value : order) {
-    const PartitionOperation& of = graph.operations[at(graph.values[at(value)].operation)];
-    const Shape& shape = graph.shape(value);
-    const bool plain = of.kind == PartitionOperation::Kind::plain && of.out.size() == 1;
-    if (!plain || std::find(seen.begin(), seen.end(), of.at) != seen.end()) continue;
-    seen.push_back(of.at);
-    for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis) {
-      if (graph.values[at(value)].manual & program::axis_bit(axis)) continue;
-      for (std::size_t d = 0; d <= std::min(shape.dims.size(), program::max_tensor_rank - 1); ++d) {
-        PartitionPin pin{of.at, shape, best.homes[at(value)]};
-        pin.sharding.unreduced = 0;
-        for (AxisList& list : pin.sharding.dims) list = without_axes(list, program::axis_bit(axis));
-        if (d < shape.dims.size()) {
-          pin.sharding.dims[d] = pin.sharding.dims[d].pushed(axis);
-          const double shards = program::shard_count(mesh, pin.sharding.dims[d].set());
-          if (shape.dims[d] % static_cast<std::int64_t>(shards) != 0) continue;
-        }
-        if (!(pin.sharding == best.homes[at(value)])) out.push_back(std::move(pin));
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace assay::hlo

@@ -63,7 +63,9 @@ class Partitioner {
   /// The plan with one more constraint, in the order of the best one.
   Result<PartitionedProgram> with(const PartitionPin& pin) const;
   /// Constraints that could help: other places for what moves in the best plan, the costliest first.
-  std::vector<PartitionPin> candidates(const PartitionedProgram& best) const;
+  std::vector<PartitionPin> candidates(const PartitionedProgram& best) const {
+    return partition_pins(pricing().graph(), pricing().mesh(), best.homes, best.moved);
+  }
   /// What the steps of plans refer to.
   const PartitionPricing& pricing() const;
 

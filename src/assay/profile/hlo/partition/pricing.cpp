@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/profile/hlo/work.h"
+
 namespace assay::hlo {
 namespace {
 
@@ -137,6 +139,146 @@ double PartitionPricing::flop_cost(int number, const Division& division) const {
 }
 double PartitionPricing::held_cost(int value, const Split& sharding) const {
   return (prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie) * local_bytes(value, sharding);
+}
+
+DivisionChooser::DivisionChooser(PartitionPricing& pricing, PartitionHints hints)
+    : forms(pricing.graph().values.size()),
+      pricing_(pricing),
+      graph_(pricing.graph()),
+      hints_(std::move(hints)),
+      cheap_(graph_.operations.size(), 0) {
+  constexpr int deepest = 16;
+  for (std::size_t i = 0; i < graph_.operations.size(); ++i) {
+    const PartitionOperation& of = graph_.operations[i];
+    if (of.kind != PartitionOperation::Kind::plain) continue;
+    const std::string_view opcode = of.at->opcode;
+    int depth = opcode == "constant" || opcode == "iota" ? 1 : 0;
+    if (is_element_wise(opcode) || opcode == "broadcast") {
+      depth = 1;
+      for (std::size_t k = 0; k < of.in.size(); ++k) {
+        const bool scalar = opcode == "broadcast" && graph_.shape(of.in[k]).dims.empty();
+        const int below = cheap_[at(graph_.values[at(of.in[k])].operation)];
+        if (!scalar && below == 0) depth = deepest;
+        depth = std::max(depth, scalar ? 1 : below + 1);
+      }
+    }
+    cheap_[i] = depth > 0 && depth < deepest ? depth : 0;
+  }
+}
+
+bool DivisionChooser::is_cheap(int value) const { return remakes(graph_.values[at(value)].operation); }
+
+/// The cheapest way from any form of a value to the one that is needed.
+double DivisionChooser::need_cost(int value, const Split& wanted) {
+  if (is_cheap(value)) return wanted.unreduced ? impossible : 0.0;
+  double best = impossible;
+  for (const PartitionForm& form : forms[at(value)])
+    best = std::min(best, pricing_.move_cost(value, form.sharding, wanted));
+  return best;
+}
+
+Split DivisionChooser::home(int value) const {
+  Split out = hints_.shardings[at(value)];
+  out.unreduced = 0;
+  return out;
+}
+
+double DivisionChooser::cost_of(int number, const Division& division) {
+  const PartitionOperation& of = graph_.operations[at(number)];
+  double cost = 0.0;
+  for (std::size_t k = 0; k < of.in.size(); ++k) {
+    cost += need_cost(of.in[k], pricing_.operand_split(number, division, k));
+    if (cost == impossible) return cost;
+  }
+  const Split made = pricing_.result_split(number, division);
+  for (const int value : of.out) {
+    cost += pricing_.move_cost(value, made, home(value));
+    cost += pricing_.held_cost(value, made);
+  }
+  return cost + pricing_.flop_cost(number, division);
+}
+
+std::vector<DivisionChooser::Choices> DivisionChooser::choices_of(int number, std::vector<AxisList>& orders) const {
+  const PartitionOperation& of = graph_.operations[at(number)];
+  const auto& rows = pricing_.rows()[at(number)].rows;
+  std::vector<Choices> out;
+  AxisSet manual = 0;
+  for (const int value : of.out) manual |= graph_.values[at(value)].manual;
+  for (int axis = 0; axis < static_cast<int>(pricing_.mesh().mesh.axes.size()); ++axis) {
+    const AxisSet bit = program::axis_bit(axis);
+    if (manual & bit) continue;
+    Choices choice{axis, {}, false};
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].kind == PartitionRow::Kind::whole) continue;
+      bool there = false;
+      const auto look = [&](const Split& sharding, int dim) {
+        if (dim < 0 || at(dim) >= program::max_tensor_rank) return;
+        const AxisList list = sharding.dims[at(dim)];
+        if (!list.has(axis)) return;
+        there = true;
+        if (std::find(orders.begin(), orders.end(), list) == orders.end()) orders.push_back(list);
+      };
+      for (std::size_t k = 0; k < of.in.size(); ++k) {
+        if (is_cheap(of.in[k])) continue;
+        for (const PartitionForm& form : forms[at(of.in[k])]) look(form.sharding, rows[r].operand[k]);
+        look(hints_.shardings[at(of.in[k])], rows[r].operand[k]);
+      }
+      for (const int value : of.out) look(hints_.shardings[at(value)], rows[r].result);
+      if (there) choice.rows.push_back(static_cast<int>(r));
+    }
+    for (std::size_t k = 0; k < of.in.size(); ++k)
+      for (const PartitionForm& form : forms[at(of.in[k])])
+        choice.partial = choice.partial || (pricing_.rows()[at(number)].linear.size() > k &&
+                                            pricing_.rows()[at(number)].linear[k] && (form.sharding.unreduced & bit));
+    if (!choice.rows.empty() || choice.partial) out.push_back(std::move(choice));
+  }
+  return out;
+}
+
+Division DivisionChooser::chosen(int number) {
+  const PartitionOperation& of = graph_.operations[at(number)];
+  const PartitionRows& rows = pricing_.rows()[at(number)];
+  std::vector<AxisList> orders;
+  const std::vector<Choices> choices = choices_of(number, orders);
+  Division best = pricing_.empty_division(number), trial = best;
+  if (choices.empty()) return best;
+  double least = impossible;
+  std::vector<AxisSet> sets(rows.rows.size(), 0);
+  int left = 600;
+  const auto descend = [&](const auto& self, std::size_t i) -> void {
+    if (left <= 0) return;
+    if (i == choices.size()) {
+      --left;
+      for (std::size_t r = 0; r < sets.size(); ++r)
+        trial.rows[r] = program::ordered(pricing_.mesh().mesh, sets[r], orders);
+      const double cost = cost_of(number, trial);
+      if (cost < least) {
+        least = cost;
+        best = trial;
+      }
+      return;
+    }
+    const AxisSet bit = program::axis_bit(choices[i].axis);
+    for (const int r : choices[i].rows) {
+      const auto count = static_cast<std::int64_t>(program::shard_count(pricing_.mesh().mesh, sets[at(r)] | bit));
+      const bool everywhere = rows.rows[at(r)].size % count == 0;
+      if (!everywhere) continue;
+      sets[at(r)] |= bit;
+      self(self, i + 1);
+      sets[at(r)] &= ~bit;
+    }
+    if (choices[i].partial)
+      for (std::size_t k = 0; k < of.in.size(); ++k) {
+        if (!rows.linear[k] || (rows.together && k > 0)) continue;
+        for (std::size_t other = 0; other < of.in.size(); ++other)
+          if (other == k || (rows.together && rows.linear[other])) trial.partial[other] |= bit;
+        self(self, i + 1);
+        for (AxisSet& partial : trial.partial) partial &= ~bit;
+      }
+    self(self, i + 1);
+  };
+  descend(descend, 0);
+  return best;
 }
 
 }  // namespace assay::hlo

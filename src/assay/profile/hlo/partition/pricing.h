@@ -67,4 +67,45 @@ class PartitionPricing {
   std::unordered_map<std::string, Route> known_;
 };
 
+/// A value as some computation has it.
+struct PartitionForm {
+  int region = 0;
+  program::Sharding sharding;
+  std::uint32_t instruction = 0;
+};
+
+/// Finds the division of each operation that costs least, from the forms that its operands have so far. Holds
+/// references.
+class DivisionChooser {
+ public:
+  DivisionChooser(PartitionPricing& pricing, PartitionHints hints);
+
+  const PartitionHints& hints() const { return hints_; }
+  /// Whether each device makes the part of an operation's results that it needs: constants, counts and what is made of
+  /// them alone, element by element.
+  bool remakes(int operation) const { return cheap_[static_cast<std::size_t>(operation)] > 0; }
+  bool is_cheap(int value) const;
+  /// Where a value goes once partial sums end.
+  program::Sharding home(int value) const;
+  Division chosen(int operation);
+
+  std::vector<std::vector<PartitionForm>> forms;  ///< of each value
+
+ private:
+  /// What each axis may do: split a row that an operand or the result's home has it on, stay a partial sum, or nothing.
+  struct Choices {
+    int axis;
+    std::vector<int> rows;
+    bool partial = false;
+  };
+  double need_cost(int value, const program::Sharding& wanted);
+  double cost_of(int operation, const Division& division);
+  std::vector<Choices> choices_of(int operation, std::vector<program::AxisList>& orders) const;
+
+  PartitionPricing& pricing_;
+  const PartitionGraph& graph_;
+  PartitionHints hints_;
+  std::vector<int> cheap_;  ///< of each operation: how deep it is; 0: not
+};
+
 }  // namespace assay::hlo

@@ -1,4 +1,4 @@
-#include "assay/profile/hlo/recognition.h"
+#include "assay/profile/compare/recognition.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,14 @@
 
 #include "assay/base/text.h"
 
-namespace assay::hlo {
+namespace assay::compare {
 namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::ProgramKernel;
+using hlo::ProgramKernels;
+using hlo::WholeParameter;
 
 using Dims = std::vector<std::int64_t>;
 
@@ -25,7 +31,7 @@ bool is_named_weight(const WholeParameter& parameter) {
 
 class Recogniser {
  public:
-  Recogniser(const Module& module, const ProgramMesh& mesh, const ProgramKernels& kernels)
+  Recogniser(const hlo::Module& module, const hlo::ProgramMesh& mesh, const ProgramKernels& kernels)
       : module_(module), mesh_(mesh), kernels_(kernels), parameters_(mesh.parameters) {}
 
   RecognisedModel find() {
@@ -121,7 +127,7 @@ class Recogniser {
 
   /// Of each kind of element, how many large tensors there are: states outnumber weights.
   void find_types() {
-    std::map<const ElementType*, std::int64_t> counts;
+    std::map<const hlo::ElementType*, std::int64_t> counts;
     for (const WholeParameter& parameter : parameters_)
       if (is_float(parameter) && parameter.dims.size() >= 2 && contains(parameter.dims, out_.hidden))
         ++counts[parameter.element];
@@ -159,11 +165,7 @@ class Recogniser {
     for (RecognisedWeight& weight : out_.weights) weight.count = weight.count % copies == 0 ? weight.count / copies : 0;
     std::erase_if(out_.weights, [](const RecognisedWeight& weight) { return weight.count == 0; });
     find_stacks();
-    for (const RecognisedWeight& weight : out_.weights) {
-      double elements = static_cast<double>(weight.count);
-      for (const std::int64_t d : weight.dims) elements *= static_cast<double>(d);
-      out_.parameters += elements;
-    }
+    for (const RecognisedWeight& weight : out_.weights) out_.parameters += weight.elements();
   }
 
   /// Stacked layers have norms of width x layers or layers x width.
@@ -216,14 +218,14 @@ class Recogniser {
   void find_sizes() {
     const std::int64_t d = out_.hidden;
     if (d == 0) return;
-    std::int64_t outer = 0;
+    std::int64_t outer = 0, inner = 0;
     for (const RecognisedWeight& weight : out_.weights) {  // experts: [experts, width, inner], with a router
       const bool routed = std::any_of(out_.weights.begin(), out_.weights.end(), [&](const RecognisedWeight& other) {
         return other.dims.size() == 2 && contains(other.dims, d) && contains(other.dims, weight.dims[0]);
       });
       if (weight.dims.size() == 3 && weight.dims[1] == d && weight.dims[0] != d && routed) {
         out_.experts = weight.dims[0];
-        out_.expert_feed_forward = weight.dims[2];
+        out_.intermediate = weight.dims[2];
       }
     }
     for (RecognisedWeight& weight : out_.weights) {
@@ -242,7 +244,7 @@ class Recogniser {
           weight.role = "router";
         } else {
           weight.role = "matrix";
-          out_.feed_forward = std::max(out_.feed_forward, other);
+          inner = std::max(inner, other);
         }
       } else if (dims.size() == 3 && out_.experts > 0 && dims[0] == out_.experts && (dims[1] == d || dims[2] == d)) {
         weight.role = "experts";
@@ -255,8 +257,7 @@ class Recogniser {
       }
     }
     for (RecognisedWeight& weight : out_.weights) {
-      if (weight.role == "matrix")
-        weight.role = contains(weight.dims, out_.feed_forward) ? "feed-forward" : "attention";
+      if (weight.role == "matrix") weight.role = contains(weight.dims, inner) ? "feed-forward" : "attention";
       if (weight.role != "other" || weight.dims.size() != 3 || weight.dims[0] != d || weight.dims[2] != out_.head_dim)
         continue;
       const bool query = weight.dims[1] == out_.heads;
@@ -265,14 +266,13 @@ class Recogniser {
       // Queries, keys and values of one shape: as many heads of each.
       if (query && out_.layers > 0 && weight.count >= 3 * out_.layers) weight.role = "queries, keys and values";
     }
+    (out_.experts > 0 ? out_.dense_width : out_.intermediate) = inner;
     if (out_.heads > 0 && out_.kv_heads == 0) out_.kv_heads = out_.heads;
     merge();
     double known = 0.0;
-    for (const RecognisedWeight& weight : out_.weights) {
-      double elements = static_cast<double>(weight.count);
-      for (const std::int64_t size : weight.dims) elements *= static_cast<double>(size);
-      if (weight.role != "other") known += elements;
-    }
+    for (const RecognisedWeight& weight : out_.weights)
+      if (weight.role != "other") known += weight.elements();
+    out_.gated = count_of(out_.experts > 0 ? "experts" : "feed-forward") != 2 * out_.layers;
     if (out_.parameters > 0.0) out_.explained = known / out_.parameters;
     out_.tied = out_.vocabulary > 0 && outer == 1;
   }
@@ -296,7 +296,7 @@ class Recogniser {
   void find_attention() {
     for (const ProgramKernel& kernel : kernels_.kernels) {
       if (!kernel.work.attention) continue;
-      const FusedAttention& attention = *kernel.work.attention;
+      const hlo::FusedAttention& attention = *kernel.work.attention;
       if (out_.heads == 0) out_.heads = static_cast<std::int64_t>(attention.heads);
       if (out_.kv_heads == 0) out_.kv_heads = static_cast<std::int64_t>(attention.kv_heads);
       if (out_.head_dim == 0) out_.head_dim = static_cast<std::int64_t>(attention.head_dim);
@@ -309,7 +309,7 @@ class Recogniser {
     if (out_.experts == 0) return;
     for (const Computation& computation : module_.computations)
       for (const Instruction& at : computation.instructions) {
-        if ((at.opcode != "topk" && !at.calls(CallKind::top_k)) || at.shape.members.empty() ||
+        if ((at.opcode != "topk" && !at.calls(hlo::CallKind::top_k)) || at.shape.members.empty() ||
             at.shape.members[0].dims.empty())
           continue;
         const std::int64_t picked = at.shape.members[0].dims.back();
@@ -364,15 +364,15 @@ class Recogniser {
 
   /// A weight makes three products in training: forward, and the gradients of its input and of itself.
   void find_recompute() {
-    const std::int64_t inner = out_.experts > 0 ? out_.expert_feed_forward : out_.feed_forward;
-    double products = 0.0, weights = 0.0, forward = 0.0, backward = 0.0;
+    const std::int64_t inner = out_.intermediate;
+    double products = 0.0, forward = 0.0, backward = 0.0;
     bool marked = false;
     for (const Computation& computation : module_.computations)
       for (const Instruction& at : computation.instructions)
         marked = marked || at.op_name().find("rematted_computation") != std::string_view::npos;
     for (const ProgramKernel& kernel : kernels_.kernels) {
-      if (kernel.work.attention) (kernel.work.attention->backward ? backward : forward) += kernel.calls;
-      for (const Product& product : kernel.work.products) {
+      if (kernel.work.attention) (kernel.work.attention->backward() ? backward : forward) += kernel.calls;
+      for (const hlo::Product& product : kernel.work.products) {
         const auto is = [&](double size) { return size == static_cast<double>(inner) || size == local(inner); };
         const auto wide = [&](double size) { return size == static_cast<double>(out_.hidden); };
         const bool sizes = (is(product.n) && wide(product.k)) || (is(product.k) && wide(product.n)) ||
@@ -380,10 +380,9 @@ class Recogniser {
         if (inner > 0 && sizes) products += kernel.calls;
       }
     }
-    for (const RecognisedWeight& weight : out_.weights)
-      if (weight.role == "feed-forward" || weight.role == "experts") weights += static_cast<double>(weight.count);
+    const auto weights = static_cast<double>(count_of("feed-forward") + count_of("experts"));
     out_.trains = out_.copies > 1 || backward > 0.0 || !module_.aliases.empty();
-    if (module_.entry == no_computation) {
+    if (module_.entry == hlo::no_computation) {
       if (marked) out_.recompute = "full";
       return;
     }
@@ -395,6 +394,12 @@ class Recogniser {
     out_.recompute = all ? "full" : some ? "selective" : "none";
   }
 
+  std::int64_t count_of(std::string_view role) const {
+    std::int64_t out = 0;
+    for (const RecognisedWeight& weight : out_.weights) out += weight.role == role ? weight.count : 0;
+    return out;
+  }
+
   /// A dimension as one device has it, where the mesh divides it.
   double local(std::int64_t size) const {
     for (const WholeParameter& parameter : parameters_)
@@ -403,8 +408,8 @@ class Recogniser {
     return static_cast<double>(size);
   }
 
-  const Module& module_;
-  const ProgramMesh& mesh_;
+  const hlo::Module& module_;
+  const hlo::ProgramMesh& mesh_;
   const ProgramKernels& kernels_;
   std::vector<WholeParameter> parameters_;
   Dims inputs_;
@@ -413,6 +418,12 @@ class Recogniser {
 };
 
 }  // namespace
+
+double RecognisedWeight::elements() const {
+  double out = static_cast<double>(count);
+  for (const std::int64_t size : dims) out *= static_cast<double>(size);
+  return out;
+}
 
 std::string AxisUse::role() const {
   std::vector<std::string> parts;
@@ -426,8 +437,8 @@ std::string AxisUse::role() const {
   return join(parts, " + ");
 }
 
-RecognisedModel recognise(const Module& module, const ProgramMesh& mesh, const ProgramKernels& kernels) {
+RecognisedModel recognise(const hlo::Module& module, const hlo::ProgramMesh& mesh, const ProgramKernels& kernels) {
   return Recogniser(module, mesh, kernels).find();
 }
 
-}  // namespace assay::hlo
+}  // namespace assay::compare
