@@ -218,8 +218,8 @@ std::string work_text(const Module& module, const ProgramKernel& kernel) {
   }
   if (!kernel.work.products.empty()) {
     const Product& of = kernel.work.largest();
-    const std::string batch = of.batch > 1.0 ? fmt::format("{} x ", of.batch) : "";
-    return fmt::format("{}[{},{}] [{},{}]", batch, of.m, of.k, of.k, of.n);
+    const std::string batch = of.batch > 1.0 ? fmt::format("{:.0f} x ", of.batch) : "";
+    return fmt::format("{}[{:.0f},{:.0f}] [{:.0f},{:.0f}]", batch, of.m, of.k, of.k, of.n);
   }
   const Shape& shape = at.shape.is_tuple && !at.shape.members.empty() ? at.shape.members.front() : at.shape;
   return shape_text(shape, false);
