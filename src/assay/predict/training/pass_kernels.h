@@ -27,11 +27,11 @@ struct KernelSums {
   Time weight_gradients{}, products{}, attention{};  ///< parts of `estimate`
   NumberOf<N, Flops> product_flops{};                ///< of `products`
   Time busy{};                                       ///< the part of `estimate` at full power of the matrix units
-  Time slowed{};     ///< the part of `estimate` that the lower clock under sustained power adds
-  Time streams{};    ///< the part of `estimate` without arithmetic on matrix units; searches alone ask for it
+  Time slowed{};            ///< the part of `estimate` that the lower clock under sustained power adds
+  Time streams{};           ///< the part of `estimate` without arithmetic on matrix units; searches alone ask for it
   Time gradient_compute{};  ///< the part of `compute` that makes gradients of weights; searches alone ask for it
-  Time launching{};  ///< time of the host to launch the kernels, a lower bound on the estimate
-  Time idle{};       ///< the part of `estimate` in which the chip waits for the host
+  Time launching{};         ///< time of the host to launch the kernels, a lower bound on the estimate
+  Time idle{};              ///< the part of `estimate` in which the chip waits for the host
   // The block that is being added up, until add_launching() ends it.
   Time own{};  ///< kernels that are not recomputed
   double launches = 0, recomputed_launches = 0;

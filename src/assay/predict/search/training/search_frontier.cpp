@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -148,7 +150,7 @@ void SearchFrontier::bound_by_larger(Seconds too_slow) {
       all.size(), 16 * grain, [&] { return bounding(); },
       [&](std::size_t i, Bounding& with) {
         const TrainingProfiles::Microbatch &made = *all[i].front()->made, &whole = largest(*all[i].front()->made);
-        if (&made == &whole) return;
+        if (&made == &whole) return make(all[i], too_slow, with);
         const training::Strategy s = strategy_of(*all[i].front());
         in_.bound.fill_share({in_.question, s, whole.policies[in_.numbers[0]]->profile, nullptr,
                               in_.places.inner(meshes_[all[i].front()->mesh].inner)},
@@ -163,7 +165,7 @@ const TrainingWork* SearchFrontier::next(Seconds too_slow) {
   while (made_ < listed_.size() && !progress.is_stopped()) {
     if (in_.prune && listed_[made_].floor >= too_slow) break;
     if (!open_.empty() && sooner(open_.front(), listed_[made_])) break;
-    make_work();
+    make_work(too_slow);
   }
   if (open_.empty() || (in_.prune && open_.front().floor >= too_slow)) return nullptr;
   std::pop_heap(open_.begin(), open_.end(), later);
@@ -172,21 +174,44 @@ const TrainingWork* SearchFrontier::next(Seconds too_slow) {
   return &works_[next.number];
 }
 
-/// Makes what the next works compute, and lower bounds on their time, on all cores: work that computes the same is
-/// bounded by one of them.
-void SearchFrontier::make_work() {
+/// Makes what some works compute, and lower bounds on their time. Work that may be fast enough is asked for under the
+/// other policies soon, which follow from the same program.
+void SearchFrontier::make(const std::vector<TrainingWork*>& works, Seconds too_slow, Bounding& with) {
+  TrainingProfiles::Microbatch& made = *works.front()->made;
+  std::optional<training::PolicyProfiles> profiles;
+  const auto add = [&](std::size_t i) {
+    const std::size_t number = in_.numbers[i];
+    if (made.policies.size() <= number) made.policies.resize(number + 1);
+    if (!made.policies[number])
+      made.policies[number] =
+          std::make_unique<TrainingProfiles::Priced>(TrainingProfiles::Priced{profiles->with(in_.policies[i]), {}});
+  };
+  if (!TrainingProfiles::is_priced(made, in_.numbers[0])) {
+    profiles.emplace(in_.question.setup, with.prices, *made.key, training::ProfilePart::work);
+    add(0);
+  }
+  if (!in_.prune) return;
+  bool is_fast = false;
+  for (TrainingWork* work : works) {
+    work->floor = floor_of(least_times(strategy_of(*work), *work, meshes_[work->mesh].inner, with), *work, with);
+    is_fast |= work->floor < too_slow;
+  }
+  if (profiles && is_fast && too_slow < Seconds(HUGE_VAL))
+    for (std::size_t i = 1; i < in_.numbers.size(); ++i) add(i);
+}
+
+/// Makes the next works on all cores: those that compute the same are made once.
+void SearchFrontier::make_work(Seconds too_slow) {
   constexpr std::size_t some = 256;  // where bounds may rule out the rest
-  const std::size_t first = made_;
-  made_ = listed_[first].floor > Seconds() ? std::min(first + some, listed_.size()) : listed_.size();
+  const std::size_t first = made_++;
+  while (made_ < listed_.size() && (listed_[made_].floor == Seconds() || made_ - first < some) &&
+         !(in_.prune && listed_[made_].floor >= too_slow))
+    ++made_;
   const Alike all = alike(first, made_, [](const TrainingWork&) { return true; });
   parallel_for(
       all.size(), grain, [&] { return bounding(); },
       [&](std::size_t i, Bounding& with) {
-        if (progress.is_stopped()) return;
-        in_.profiles.priced(*all[i].front()->made, in_.numbers[0], with.prices);
-        if (!in_.prune) return;
-        for (TrainingWork* work : all[i])
-          work->floor = floor_of(least_times(strategy_of(*work), *work, meshes_[work->mesh].inner, with), *work, with);
+        if (!progress.is_stopped()) make(all[i], too_slow, with);
       });
   for (std::size_t i = first; i < made_; ++i) {
     const TrainingWork& work = works_[listed_[i].number];

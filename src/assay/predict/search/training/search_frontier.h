@@ -73,7 +73,8 @@ class SearchFrontier {
 
   void list_mesh(const lower::Parallelism& p);
   void bound_by_larger(Seconds too_slow);
-  void make_work();
+  void make_work(Seconds too_slow);
+  void make(const std::vector<TrainingWork*>& works, Seconds too_slow, Bounding& with);
   Seconds floor_of(const LeastTimes& least, const TrainingWork& of, Bounding& with) const;
 
   FrontierInput in_;
