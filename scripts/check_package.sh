@@ -9,7 +9,7 @@ command -v debootstrap > /dev/null || apt-get install -y --no-install-recommends
 root=$(mktemp -d)
 trap 'rm -rf "$root" "$root.log"' EXIT
 mirror=${MIRROR:-$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null | grep -v snapshot | head -1 | tr -d ' ')}
-debootstrap --variant=minbase --include=libstdc++6,libsqlite3-0,python3,python3-venv "$release" "$root" "${mirror:-http://deb.debian.org/debian}" > "$root.log" 2>&1 ||
+debootstrap --variant=minbase --include=libstdc++6,libsqlite3-0,python3,python3-venv "$release" "$root" ${mirror:+"$mirror"} > "$root.log" 2>&1 ||
   { tail "$root.log"; exit 1; }
 cp build/*.deb build/assay-*.whl "$root/tmp"
 answer='import assay; print(assay.__file__, assay.train("llama-3-70b", on="h100-sxm:1024", batch="4Mi").step_time)'
