@@ -246,7 +246,7 @@ void HttpReader::read_head(std::string_view head) {
   body_most_ = has_files ? form_limit : body_limit;
   if (body > body_most_) return refuse(413, too_large(body_most_));
   body_ = body;
-  if (codings > 0) chunks_.emplace();
+  if (codings > 0) chunks_ = Chunks{Chunks::Part::size, 0, 0};
   request_ = std::move(request);
 }
 

@@ -55,9 +55,9 @@ class HttpReader {
   /// What is left of a body in chunks.
   struct Chunks {
     enum class Part { size, data, end, trailer };
-    Part part = Part::size;
-    std::size_t left = 0;     ///< bytes of the chunk that are still coming
-    std::size_t trailer = 0;  ///< bytes of the lines behind the last chunk
+    Part part;
+    std::size_t left;     ///< bytes of the chunk that are still coming
+    std::size_t trailer;  ///< bytes of the lines behind the last chunk
   };
 
   void read_head(std::string_view head);
