@@ -52,7 +52,7 @@ void check_form(std::string_view body, const std::string& boundary) {
 }
 
 bool is_own_name(std::string_view written) {
-  const std::string host = lower_case(written);  // names of hosts have no case
+  const std::string host = assay::ui::lower_case(written);  // names of hosts have no case
   return host.starts_with("localhost") || host.starts_with("127.0.0.1") || host.starts_with("[::1");
 }
 
